@@ -1,0 +1,1 @@
+"""Cases and their issue trees: loading, samples, the mini world."""

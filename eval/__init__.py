@@ -1,0 +1,1 @@
+"""Solve, grade, and look at checkpoints."""

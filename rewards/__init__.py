@@ -1,0 +1,1 @@
+"""Rubric, judge, judgment, score, reward."""

@@ -1,0 +1,1 @@
+"""The GRPO recipe, its configuration and its probes."""
