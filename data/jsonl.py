@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 BOM = b"\xef\xbb\xbf"
 
@@ -58,7 +58,8 @@ class Appender:
     """Adds objects to a JSON Lines file, one flushed line each: a killed process loses at most the line it was writing.
 
     On entering, the folder is made, a line that an earlier process left unfinished is cut off, and a whole one
-    that lacks only its newline gets it. One process at a time may write a file.
+    that lacks only its newline gets it. One process at a time may write a file. Entering raises ValueError where the
+    file ends in something that no writer of JSON Lines leaves, so that a wrong path ruins nothing.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "grades.jsonl"
@@ -137,17 +138,20 @@ def _mend_last_line(path: Path) -> None:
     if not path.exists():
         return
     with path.open("r+b") as file:
-        tail_start, tail = _last_line(file.seek(0, os.SEEK_END), file)
+        start, tail = _last_line(file.seek(0, os.SEEK_END), file)
         if not tail:
             return
-        if isinstance(_parse(path, 0, tail.removeprefix(BOM) if tail_start == 0 else tail, tail_start), JsonlError):
-            file.truncate(tail_start)
-        else:
+        parsed = _parse(path, 0, tail.removeprefix(BOM) if start == 0 else tail, start)
+        if not isinstance(parsed, JsonlError):
             file.seek(0, os.SEEK_END)
             file.write(b"\n")
+        elif not tail.strip(b"\0 \t\r") or tail.startswith(b"{"):  # zeros: what some file systems leave after a crash
+            file.truncate(start)
+        else:
+            raise ValueError(f"{path} is no JSON Lines file: it ends in {tail[:40]!r}; nothing was added to it")
 
 
-def _last_line(size: int, file: Any, block: int = 1 << 16) -> tuple[int, bytes]:
+def _last_line(size: int, file: BinaryIO, block: int = 1 << 16) -> tuple[int, bytes]:
     """Offset and bytes of what follows the last newline, read from the end: logs can be large."""
     tail = b""
     while size > 0:

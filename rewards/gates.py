@@ -1,0 +1,124 @@
+"""Reasons not to ask the judge at all: pure looks at an answer that no court could have written."""
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+GateReason = Literal["empty", "truncated", "repetition", "script"]
+GATE_REASONS: tuple[GateReason, ...] = get_args(GateReason)
+
+WINDOW = 20  # letters: longer than "대법원 2020. 1. 2. 선고", which answers may well repeat
+NUM_LOOPS = 4  # a purpose of claim is quoted twice or three times without any loop
+
+_HANJA = re.compile(
+    r"[(（\[]\s*[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff][\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\s,·ㆍ]{0,19}[)）\]]"
+)
+_ABBREVIATION = re.compile(r"(?<![A-Za-z])[A-Z]{1,6}(?![A-Za-z])")
+_RULE = re.compile(r"([-=_*~─━])\1{2,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateConfig:
+    """What an answer must not be.
+
+    The defaults lie in wide gaps: of 900 real responses of three models they stop 19 loops of 3,900 characters and
+    more and 9 answers written mostly in English or Chinese; of the others none loops over more than 228 characters
+    or 4 % of its length, and none is less than 64 % Hangul.
+    """
+
+    gate_min_hangul_frac: float = field(
+        default=0.5, metadata={"help": "Share of Hangul among the letters that an answer needs; 0 switches this off."}
+    )
+    gate_max_loop_chars: int = field(
+        default=300, metadata={"help": "Longest unbroken stretch of text that may go round and round."}
+    )
+    gate_max_loop_frac: float = field(
+        default=0.4, metadata={"help": "The same as a share of the answer, digits taken as alike; for short answers."}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("gate_min_hangul_frac", "gate_max_loop_frac"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1], got {getattr(self, name)!r}")
+        if self.gate_max_loop_chars < WINDOW:
+            raise ValueError(f"gate_max_loop_chars must be at least {WINDOW}, got {self.gate_max_loop_chars!r}")
+
+
+def gate(answer: str, finish_reason: str | None, config: GateConfig) -> GateReason | None:
+    """Why the answer is not worth a judge's call, None if it is.
+
+    - "truncated": the generation stopped at its limit of tokens (`finish_reason` "length"), whatever it has said.
+    - "empty": no letter and no digit.
+    - "repetition": a long unbroken stretch, or most of the answer, goes round in a loop.
+    - "script": too few of the letters are Hangul. Abbreviations in Latin capitals and Hanja in brackets, as statutes
+      and parties' names have them, are no letters here; neither are digits and signs.
+
+    Args:
+        answer: without its thinking (`final_answer`).
+        finish_reason: as an endpoint tells it; None where nobody knows, which gates nothing.
+
+    >>> gate("변제기 도래: 인정\\n주문: 피고는 원고에게 3,000,000원을 지급하라.", "stop", GateConfig())
+    >>> gate("원고의 청구를 기각한다. " * 9, "stop", GateConfig())
+    'repetition'
+    >>> gate("The claim is dismissed.", "stop", GateConfig())
+    'script'
+    """
+    if finish_reason == "length":
+        return "truncated"
+    if not any(map(str.isalnum, answer)):
+        return "empty"
+    text = unicodedata.normalize("NFC", answer)
+    if _loops(text, config):
+        return "repetition"
+    if hangul_frac(text) < config.gate_min_hangul_frac:
+        return "script"
+    return None
+
+
+def hangul_frac(text: str) -> float:
+    """Share of Hangul among the letters, 0 where there are none.
+
+    >>> hangul_frac("선의(善意)의 KBS")  # 선, 의, 의
+    1.0
+    >>> hangul_frac("원고 wins")
+    0.3333333333333333
+    """
+    letters = [char for char in _ABBREVIATION.sub("", _HANJA.sub("", text)) if char.isalpha()]
+    return sum(map(_is_hangul, letters)) / len(letters) if letters else 0.0
+
+
+def longest_loop(text: str) -> int:
+    """Length of the longest unbroken stretch of which every window of 20 characters occurs 4 times or more.
+
+    A loop is such a stretch as soon as it has gone round four times and a window more, be it one character or a
+    paragraph that goes round. Sound text repeats a phrase here and there, but something new soon breaks the stretch.
+    Takes linear time.
+
+    >>> longest_loop("가나다라" * 10)
+    40
+    >>> longest_loop("가나다라" * 5)  # one window, once
+    0
+    """
+    windows = [text[start : start + WINDOW] for start in range(len(text) - WINDOW + 1)]
+    counts = Counter(windows)
+    longest = run = 0
+    for window in windows:
+        run = run + 1 if counts[window] >= NUM_LOOPS else 0
+        longest = max(longest, run)
+    return longest + WINDOW - 1 if longest else 0
+
+
+def _loops(text: str, config: GateConfig) -> bool:
+    text = " ".join(text.split())
+    text = _RULE.sub(lambda rule: rule[1] * 3 if len(rule[0]) <= 200 else rule[0], text)  # a line drawn with dashes
+    if longest_loop(text) > config.gate_max_loop_chars:
+        return True
+    # "1. 기각한다. 2. 기각한다. 3. …" loops too; but so does a table of monthly wages, hence by share alone.
+    alike = re.sub(r"\d+", "0", text)
+    return longest_loop(alike) > config.gate_max_loop_frac * len(alike)
+
+
+def _is_hangul(char: str) -> bool:
+    return "가" <= char <= "힣" or "\u1100" <= char <= "\u11ff" or "\u3131" <= char <= "\u318e"
