@@ -1,0 +1,247 @@
+"""The mini world: unlimited small cases of a law in which everything is known (its rules: mini_law.py)."""
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from data.mini_law import (
+    Kind,
+    LegalIssue,
+    Outcome,
+    Role,
+    Told,
+    conclude,
+    decidable,
+    find,
+    kinds,
+    outcome,
+    possible_outcomes,
+)
+
+Split = Literal["train", "validation", "test"]
+
+WORLD_VERSION = 1  # a change to the law, the texts or the drawing of cases makes another world
+ACCEPTED, REJECTED = "인정", "부정"
+ORDER_NAME = "주문"
+REQUEST = "쟁점마다 판단하고 주문을 내라."
+
+MAX_TRIES = 500  # at telling one tree: a small one may have no telling that is in the split and leads to the order
+NUM_ISSUES_WEIGHTS = {3: 5, 4: 6, 5: 5, 6: 4, 7: 3, 8: 2}  # mean 5.0
+SPLIT_BUCKETS: dict[Split, range] = {"train": range(80), "validation": range(80, 90), "test": range(90, 100)}
+
+
+def generate(
+    seed: int, split: str, num_cases: int, *, undecidable_frac: float = 0.25, order_first: bool = False
+) -> list[dict[str, Any]]:
+    """Official records of `num_cases` different mini cases, the same for the same arguments.
+
+    Kinds of claim, and within a kind the possible orders, are equally frequent. What is disputed and what is told
+    of it, apart from the wording, decides the split, so no case occurs in two splits, whatever the seeds. A record's
+    key "mini" holds what the exact judge and the well-formed answer need.
+
+    Args:
+        split: "train", "validation" or "test".
+        undecidable_frac: how often the facts leave an issue open. The court decides it by a coin, which falls the
+            same way whenever the same text is told.
+        order_first: whether the well-formed answer begins with the order instead of ending with it.
+    """
+    if split not in SPLIT_BUCKETS:
+        raise ValueError(f"split must be one of {', '.join(get_args(Split))}, got {split!r}")
+    if not 0 <= undecidable_frac < 1:
+        raise ValueError(f"undecidable_frac must lie in [0, 1), got {undecidable_frac}")
+    if num_cases < 0:
+        raise ValueError(f"num_cases must be >= 0, got {num_cases}")
+    rng = random.Random(f"mini world {WORLD_VERSION}, {split}, {seed}")
+    records: dict[str, dict[str, Any]] = {}
+    while len(records) < num_cases:
+        kind = rng.choice(kinds())
+        target = rng.choice(possible_outcomes(kind.issues))
+        issues = _draw_tree(rng, kind, target)
+        for _ in range(MAX_TRIES):
+            told = {issue.id: _draw_told(rng, undecidable_frac) for issue in issues}
+            if _bucket(kind, told) not in SPLIT_BUCKETS[split]:
+                continue
+            facts = [f"{rng.choice(issue.sentences[told[issue.id]])}." for issue in issues]
+            question = " ".join((*facts, f"{rng.choice(kind.purposes)}.", REQUEST))
+            accepted = conclude(issues, find(told, _coins(question, told)))
+            if outcome(issues, accepted) is target:
+                record = _record(kind, issues, told, facts, question, accepted, order_first)
+                records.setdefault(record["doc_id"], record)
+                break
+    return list(records.values())
+
+
+def gold_answer(order: str, mini: Mapping[str, Any]) -> str:
+    """The well-formed answer: a line "name: 인정" or "name: 부정" for each issue, and one for the order.
+
+    >>> loan = {"order_first": False, "issues": {"1": {"name": "변제", "accepted": True}}}
+    >>> print(gold_answer("원고의 청구를 기각한다.", loan))
+    변제: 인정
+    주문: 원고의 청구를 기각한다.
+    """
+    lines = [issue_line(issue["name"], issue["accepted"]) for issue in mini["issues"].values()]
+    return join_answer(lines, order, order_first=mini["order_first"])
+
+
+def issue_line(name: str, accepted: bool) -> str:
+    """The line of an answer that decides one issue."""
+    return f"{name}: {ACCEPTED if accepted else REJECTED}"
+
+
+def join_answer(lines: Sequence[str], order: str, *, order_first: bool = False) -> str:
+    """An answer made of the issues' lines and the order's, which stands last unless `order_first`."""
+    order_line = f"{ORDER_NAME}: {order}"
+    return "\n".join((order_line, *lines) if order_first else (*lines, order_line))
+
+
+def _draw_tree(rng: random.Random, kind: Kind, target: Outcome) -> tuple[LegalIssue, ...]:
+    """A part of the kind's tree, closed upwards, that holds the first element and can lead to the target."""
+    while True:
+        size = rng.choices(list(NUM_ISSUES_WEIGHTS), list(NUM_ISSUES_WEIGHTS.values()))[0]
+        chosen = {kind.issues[0].id}
+        while len(chosen) < size:
+            parents = {"", *chosen}
+            reachable = [i.id for i in kind.issues if i.id.rpartition(".")[0] in parents and i.id not in chosen]
+            chosen.add(rng.choice(reachable))
+        issues = tuple(issue for issue in kind.issues if issue.id in chosen)
+        if target in possible_outcomes(issues):
+            return issues
+
+
+def _draw_told(rng: random.Random, undecidable_frac: float) -> Told:
+    if rng.random() < undecidable_frac:
+        return Told.UNCLEAR
+    return rng.choice((Told.HOLDS, Told.FAILS))
+
+
+def _coins(question: str, told: Mapping[str, Told]) -> dict[str, bool]:
+    court = hashlib.sha256(f"court: {question}".encode()).digest()
+    return {id: byte < 128 for id, byte in zip(told, court, strict=False)}
+
+
+def _bucket(kind: Kind, told: Mapping[str, Told]) -> int:
+    content = f"{kind.name}: " + ", ".join(f"{id} {state}" for id, state in told.items())
+    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big") % 100
+
+
+def _record(
+    kind: Kind,
+    issues: tuple[LegalIssue, ...],
+    told: Mapping[str, Told],
+    facts: Sequence[str],
+    question: str,
+    accepted: Mapping[str, bool],
+    order_first: bool,
+) -> dict[str, Any]:
+    settled, order_decidable = decidable(issues, told)
+    ids = _renumbered(issues)
+    order = kind.orders[outcome(issues, accepted)]
+    purposes = [
+        {"claimer": "원고", "content": f"“{kind.orders[Outcome.GRANTED]}”라는 판결을 구한다."},
+        {"claimer": "피고", "content": f"“{kind.orders[Outcome.DISMISSED]}”라는 판결을 구한다."},
+    ]
+    root = {"id": "", "summary": "", "claim": purposes, "relevant_law": [], "analysis": [], "conclusion": order}
+    return {
+        "doc_id": f"mini-{hashlib.sha256(question.encode()).hexdigest()[:16]}",
+        "question": question,
+        "answer": order,
+        "issues": [
+            root,
+            *(
+                _issue_record(issue, ids[issue.id], fact, told[issue.id], accepted[issue.id])
+                for issue, fact in zip(issues, facts, strict=True)
+            ),
+        ],
+        "difficulty": _difficulty(len(issues) + 1),
+        "mini": {
+            "version": WORLD_VERSION,
+            "kind": kind.name,
+            "order_first": order_first,
+            "order_decidable": order_decidable,
+            "issues": {
+                ids[issue.id]: {
+                    "name": issue.name,
+                    "role": issue.role.value,
+                    "told": told[issue.id].value,
+                    "accepted": accepted[issue.id],
+                    "decidable": issue.id in settled,
+                }
+                for issue in issues
+            },
+        },
+    }
+
+
+def _issue_record(issue: LegalIssue, id: str, fact: str, told: Told, accepted: bool) -> dict[str, Any]:
+    claimer = "피고" if issue.role in (Role.DEFENCE, Role.PARTIAL) else "원고"
+    name_as_object = (
+        f"{issue.name}{'을' if (ord(issue.name[-1]) - ord('가')) % 28 else '를'}"  # 28: with final consonant
+    )
+    finding = "증거로 정할 수 없어 법원이 가린다" if told is Told.UNCLEAR else "증거로 알 수 있다"
+    return {
+        "id": id,
+        "summary": f"{issue.name} 여부",
+        "claim": [{"claimer": claimer, "content": f"{name_as_object} 주장한다."}],
+        "relevant_law": [issue.statute],
+        "analysis": [fact, f"{issue.name} 여부는 {finding}."],
+        "conclusion": f"{name_as_object} {'인정한다' if accepted else '인정하지 않는다'}.",
+    }
+
+
+def _renumbered(issues: tuple[LegalIssue, ...]) -> dict[str, str]:
+    """Id in the law -> id in the case, which counts without gaps: "1", "1.2", "1.2.1" become "1", "1.1", "1.1.1"."""
+    ids = {"": ""}
+    num_children: dict[str, int] = {}
+    for issue in issues:
+        parent = ids[issue.id.rpartition(".")[0]]
+        num_children[parent] = num_children.get(parent, 0) + 1
+        ids[issue.id] = f"{parent}.{num_children[parent]}".lstrip(".")
+    return ids
+
+
+def _difficulty(num_issues: int) -> str:
+    """LEGIT's bands, the root counted: easy up to 4 issues, medium up to 8, hard above."""
+    if num_issues <= 4:
+        return "easy"
+    return "medium" if num_issues <= 8 else "hard"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Writes the splits of a mini world as JSON Lines files of official records."""
+    from data.jsonl import write_text
+
+    parser = argparse.ArgumentParser(
+        description="Write cases of the mini world: a small procedural law whose conclusions all follow from written "
+        "rules, for trying the whole loop without a judge model. No case occurs in two splits, whatever the seeds.",
+        epilog="example: python data/mini.py --out outputs/mini --seed 0 --train 4000 --test 200",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, validation.jsonl, test.jsonl")
+    parser.add_argument("--seed", type=int, default=0)
+    for split in SPLIT_BUCKETS:
+        parser.add_argument(f"--{split}", type=int, default=0, metavar="N", help=f"number of {split} cases")
+    parser.add_argument("--undecidable-frac", type=float, default=0.25, help="how often the facts leave an issue open")
+    parser.add_argument("--order-first", action="store_true", help="the well-formed answer begins with the order")
+    args = parser.parse_args(argv)
+    wanted = {split: getattr(args, split) for split in SPLIT_BUCKETS}
+    if not any(wanted.values()):
+        parser.error("nothing to write: give --train, --validation or --test a number of cases")
+    variant = {"undecidable_frac": args.undecidable_frac, "order_first": args.order_first}
+    for split, num_cases in wanted.items():
+        if num_cases == 0:
+            continue
+        try:
+            records = generate(args.seed, split, num_cases, **variant)
+        except ValueError as error:
+            parser.error(str(error))
+        path = args.out / f"{split}.jsonl"
+        write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+        print(f"{path}: {num_cases} cases", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
