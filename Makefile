@@ -3,8 +3,6 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
-DEMO := outputs/demo
-SEED ?= 0
 
 .PHONY: help setup-cpu setup-gpu demo test test-fast check format lock-cpu lock-gpu clean
 
@@ -34,6 +32,12 @@ $(VENV)/.gpu: requirements/gpu.txt pyproject.toml | $(BIN)/python
 	DS_BUILD_OPS=0 $(BIN)/pip install -q --no-deps --no-build-isolation -r requirements/gpu.txt
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
+
+demo: $(VENV)/.cpu  ## cases, base model, GRPO, evaluated checkpoints, on two CPU cores in minutes
+	$(BIN)/python data/mini.py --out outputs/demo --train 4000 --test 200
+	$(BIN)/python train/warm_start.py --out outputs/demo/base
+	$(BIN)/accelerate launch --config_file configs/accelerate/single.yaml train/grpo.py configs/mini.yaml
+	$(BIN)/python eval/checkpoints.py outputs/demo/run
 
 ENV = $(or $(wildcard $(VENV)/.gpu),$(VENV)/.cpu)
 

@@ -1,0 +1,144 @@
+"""Responses x cases x judge -> grades.jsonl and summary.json, with a table at the end."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from data.jsonl import write_json
+from data.loading import load_cases
+from eval.flags import JUDGE_HELP, add_case_options, add_config_options, config_from, judge_options
+from eval.judging import RECORDED, DeadJudgeError, grade_file, is_empty
+from eval.likert import LikertGrade, grade_likert, likert_table, summarize_likert
+from eval.results import INPUT_ERRORS, Grade, InputError, Key, read_responses, set_aside
+from eval.summary import print_tables, summarize_grades, summary_table
+from rewards.answer import final_answer
+from rewards.gates import GateConfig
+from rewards.judge import JudgeConfig
+
+SHOWN_IDS = 5
+GRADE_FILES = {"legit": "grades.jsonl", "likert": "likert.jsonl"}
+SUMMARIES = {"legit": "summary.json", "likert": "likert_summary.json"}
+
+
+def grade(args: argparse.Namespace) -> None:
+    """Grade the response file, write the summary, and tell what was left out."""
+    config = _judge_config(args)
+    gates = config_from(GateConfig, {}, args)
+    cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
+    responses = read_responses(args.responses)
+    if args.rejudge == "all":
+        if "judge_store" in args:
+            raise InputError("--rejudge all would find the old verdicts in --judge-store: leave it out or name another")
+        for name in (GRADE_FILES[args.scheme], GRADE_FILES[args.scheme].replace(".jsonl", ".meta.json"), "judge_store"):
+            if (args.out / name).exists():
+                print(f"set aside: {set_aside(args.out / name)}", file=sys.stderr)
+    if config is None and not responses.verdicts:
+        raise InputError(f"{args.responses} holds no verdicts: it is no evaluator's file, name a judge")
+    grades: Mapping[Key, Grade | LikertGrade]
+    if args.scheme == "likert":
+        if config is None:
+            raise InputError("--scheme likert needs --judge URL: an evaluator's file holds no such grades")
+        grades = likert_grades = grade_likert(cases, responses, args.out, config)
+        figures = summarize_likert(likert_grades)
+        table = likert_table(args.responses.name, figures)
+    else:
+        grades = legit_grades = grade_file(cases, responses, args.out, config, gates)
+        figures = summarize_grades(legit_grades, cases)
+        table = summary_table(args.responses.name, figures)
+    num_missing = sum(grade.num_missing for grade in grades.values())
+
+    answered = {response.case_id for response in responses.responses}
+    left_out = {
+        "unknown_cases": [_named(response.key) for response in responses.responses if response.case_id not in cases],
+        "duplicates": [f"{_named(key)}, line {line}" for line, key in responses.duplicates],
+        "empty_responses": [
+            _named(key) for key, grade in grades.items() if is_empty(final_answer(grade.response.text))
+        ],
+        "cases_without_response": [case_id for case_id in cases if case_id not in answered],
+    }
+    figures |= {f"num_{name}": len(ids) for name, ids in left_out.items()}
+    write_json(args.out / "left_out.json", left_out)
+    for path in (args.out / SUMMARIES[args.scheme], *([args.json] if args.json else [])):
+        write_json(path, figures)
+    for name, ids in left_out.items():
+        if ids:
+            more = f" and {len(ids) - SHOWN_IDS} more in left_out.json" if len(ids) > SHOWN_IDS else ""
+            print(f"{len(ids)} {name.replace('_', ' ')}: {'; '.join(ids[:SHOWN_IDS])}{more}", file=sys.stderr)
+    if num_missing:
+        again = "" if config is None else "; the same command asks for them again"
+        print(f"{num_missing} verdicts are missing{again}", file=sys.stderr)
+    print_tables([table])
+    print(f"grades: {args.out / GRADE_FILES[args.scheme]}\nsummary: {args.out / SUMMARIES[args.scheme]}")
+
+
+def _named(key: Key) -> str:
+    case_id, sample = key
+    return f"{case_id} (sample {sample})"
+
+
+def _judge_config(args: argparse.Namespace) -> JudgeConfig | None:
+    if args.judged_by == RECORDED:
+        return None
+    return config_from(
+        JudgeConfig, {"judge_store": str(args.out / "judge_store")} | judge_options(args.judged_by), args
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Have responses judged issue by issue, and score them. Takes responses of eval/solve.py, official "
+        "response files and official evaluators' files. A run that was stopped goes on where it was when the same "
+        "command is given again; no verdict is paid for twice. An empty answer costs no call: it treats no issue.",
+        epilog="example: python eval/grade.py --cases data/samples/cases.jsonl --responses outputs/qwen/responses.jsonl"
+        " --judge http://localhost:8001/v1 --judge-model google/gemma-3-27b-it --out outputs/qwen",
+    )
+    add_case_options(parser)
+    parser.add_argument("--responses", required=True, type=Path, help="responses file")
+    parser.add_argument(
+        "--out", required=True, type=Path, help="folder for grades.jsonl, summary.json and the verdicts"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument(
+        "--rejudge",
+        choices=("failed", "all"),
+        default="failed",
+        help="failed: ask again for verdicts that the judge failed to give; all: set the grades aside and begin anew",
+    )
+    parser.add_argument(
+        "--scheme",
+        choices=tuple(GRADE_FILES),
+        default="legit",
+        help="legit: verdicts issue by issue; likert: one grade from 0 to 10, the baseline (likert.jsonl)",
+    )
+    judging = parser.add_argument_group("the judge")
+    judging.add_argument(
+        "--judge",
+        dest="judged_by",
+        required=True,
+        help=f"{JUDGE_HELP}, or {RECORDED}: the verdicts that an evaluator's file holds",
+    )
+    add_config_options(judging, JudgeConfig, skip=("judge", "judge_base_url", "judge_deadline_s"))
+    add_config_options(parser.add_argument_group("gates, told beside the score"), GateConfig)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 when graded, 1 for a dead judge, 2 for wrong input, 130 when interrupted."""
+    args = _parser().parse_args(argv)
+    try:
+        grade(args)
+    except KeyboardInterrupt:
+        print(f"\nStopped. Grades so far are in {args.out}; the same command goes on from there.", file=sys.stderr)
+        return 130
+    except DeadJudgeError as error:
+        print(f"{error}\nGrades so far are in {args.out}; the same command goes on from there.", file=sys.stderr)
+        return 1
+    except INPUT_ERRORS as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""What a training run left in its folder: its settings, its base and its checkpoints."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from data.prompts import PromptStyle
+from eval.engine import ADAPTER_CONFIG, Policy
+from eval.results import InputError
+from rewards.gates import GateConfig
+from rewards.judge import JudgeConfig
+
+BASE = "base"
+FINAL = "final"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as evaluation sees it: the settings that evaluation shares with it.
+
+    `judge` and `gates` hold the fields of JudgeConfig and GateConfig that the run was configured with.
+    """
+
+    directory: Path
+    base: str
+    eval_cases: str | None
+    eval_split: str | None
+    dtype: str | None
+    prompt_style: PromptStyle
+    max_completion_length: int
+    judge: Mapping[str, Any]
+    gates: Mapping[str, Any]
+    chat_template_kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A policy of a run: `name` is base, checkpoint-N or final; `step` the updates it has seen, None if unknown."""
+
+    name: str
+    step: int | None
+    policy: Policy
+
+
+def read_run(directory: str | Path) -> Run:
+    """The run that a folder belongs to, from the config.yaml that training wrote into it.
+
+    Raises:
+        InputError: no such file, or it lacks what evaluation needs.
+    """
+    path = Path(directory) / "config.yaml"
+    if not path.is_file():
+        raise InputError(f"{directory} is no run: {path} is missing (training writes it when it starts)")
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is no YAML: {error}") from error
+    needed = ("model_name_or_path", "prompt_style", "max_completion_length")
+    if not isinstance(config, dict) or not config.keys() >= set(needed):
+        raise InputError(f"{path} is no run's config: it must have {', '.join(needed)}")
+    return Run(
+        directory=Path(directory),
+        base=config["model_name_or_path"],
+        eval_cases=config.get("eval_cases"),
+        eval_split=config.get("eval_split"),
+        dtype=config.get("dtype"),
+        prompt_style=config["prompt_style"],
+        max_completion_length=config["max_completion_length"],
+        judge={field.name: config[field.name] for field in fields(JudgeConfig) if field.name in config},
+        gates={field.name: config[field.name] for field in fields(GateConfig) if field.name in config},
+        chat_template_kwargs=config.get("chat_template_kwargs") or {},
+    )
+
+
+def find_checkpoints(run: Run) -> tuple[list[Checkpoint], list[str]]:
+    """The run's base and its whole checkpoints by step, and the names of those that are not whole.
+
+    A checkpoint is whole when all of its weights are, and its trainer state, which is written after them. A run that
+    kept no checkpoint has its final model instead.
+    """
+    checkpoints = [Checkpoint(BASE, 0, Policy(run.base))]
+    partial = []
+    steps = {path: re.fullmatch(r"checkpoint-(\d+)", path.name) for path in run.directory.iterdir() if path.is_dir()}
+    for path, match in sorted(steps.items(), key=lambda item: int(item[1][1]) if item[1] else 0):
+        if match is None:
+            continue
+        if has_whole_weights(path) and (path / "trainer_state.json").is_file():
+            checkpoints.append(Checkpoint(path.name, int(match[1]), _policy(run, path)))
+        else:
+            partial.append(path.name)
+    if len(checkpoints) == 1 and not partial and has_whole_weights(run.directory):
+        checkpoints.append(Checkpoint(FINAL, None, _policy(run, run.directory)))
+    return checkpoints, partial
+
+
+def has_whole_weights(directory: Path) -> bool:
+    """Whether a folder holds a model or an adapter of which no weight is missing or cut off."""
+    if (directory / ADAPTER_CONFIG).is_file():
+        return _is_whole(directory / "adapter_model.safetensors")
+    if not (directory / "config.json").is_file():
+        return False
+    index = directory / "model.safetensors.index.json"
+    if index.is_file():
+        shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        return all(_is_whole(directory / shard) for shard in shards)
+    return _is_whole(directory / "model.safetensors")
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a safetensors file is as long as its header says."""
+    if not path.is_file():
+        return False
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header_size = int.from_bytes(file.read(8), "little")
+        if size <= 8 or header_size > size - 8:
+            return False
+        header = json.loads(file.read(header_size))
+    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+    return size == 8 + header_size + max(ends, default=0)
+
+
+def _policy(run: Run, directory: Path) -> Policy:
+    if (directory / ADAPTER_CONFIG).is_file():
+        return Policy(run.base, directory)
+    return Policy(str(directory))

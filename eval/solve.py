@@ -1,0 +1,249 @@
+"""Answers of a model to cases: from an OpenAI-compatible endpoint, or from vLLM in this process."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data.cases import Case
+from data.endpoint import Endpoint, EndpointError, Reply
+from data.jsonl import Appender
+from data.loading import load_cases
+from data.prompts import PROMPT_STYLES, PromptStyle, build_prompt
+from eval.engine import Engine, Policy, Prompts, find_policy, lora_rank, weights_id
+from eval.flags import add_case_options, positive
+from eval.progress import progress_bar
+from eval.results import INPUT_ERRORS, InputError, Response, SettingsError, pin_settings, prompt_id, read_responses
+from eval.workers import work_through
+
+MAX_LOST_IN_A_ROW = 16  # after as many lost responses without one that arrived, the endpoint is down
+
+Keep = Callable[[Response], None]
+
+
+class DeadEndpointError(Exception):
+    """The endpoint gave no response for a long row of questions; says what it gave instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One response to ask for: a sample on a case."""
+
+    case_id: str
+    sample: int
+    messages: list[dict[str, str]]
+    prompt_id: str
+
+    def response(self, model: str, text: str, finish_reason: str | None, reasoning: str | None = None) -> Response:
+        """What the model wrote to this question."""
+        return Response(self.case_id, text, model, finish_reason, self.sample, reasoning, self.prompt_id)
+
+
+def ask_about(cases: Sequence[Case], num_samples: int, style: PromptStyle) -> list[Question]:
+    """All questions on the cases: the first sample of each case, then the second of each, and so on."""
+    prompts = [(case.id, build_prompt(case, style)) for case in cases]
+    return [
+        Question(case_id, sample, messages, prompt_id(messages))
+        for sample in range(num_samples)
+        for case_id, messages in prompts
+    ]
+
+
+def unanswered(questions: Sequence[Question], path: Path) -> list[Question]:
+    """The questions that a file has no response to.
+
+    Raises:
+        SettingsError: it has a response to another prompt: the case or the prompts have changed since.
+    """
+    answered = {response.key: response for response in read_responses(path).responses} if path.exists() else {}
+    for question in questions:
+        response = answered.get((question.case_id, question.sample))
+        if response is not None and response.prompt_id != question.prompt_id:
+            raise SettingsError(
+                f"{path}: the response to case {question.case_id!r} answers another prompt than the present one; "
+                "give another output, or the cases of the first run"
+            )
+    return [question for question in questions if (question.case_id, question.sample) not in answered]
+
+
+def ask_policy(
+    engine: Engine, prompts: Prompts, questions: Sequence[Question], model: str, keep: Keep, **sampling: Any
+) -> int:
+    """Have the engine's present policy answer, and keep each response as it is finished; returns the tokens written."""
+    num_tokens = 0
+    ids = [prompts.encode(question.messages) for question in questions]
+    for completion in engine.generate(ids, **sampling):
+        keep(questions[completion.index].response(model, completion.text, completion.finish_reason))
+        num_tokens += completion.num_tokens
+    return num_tokens
+
+
+async def ask_endpoint(
+    endpoint: Endpoint, questions: Sequence[Question], keep: Keep, num_workers: int, request: Mapping[str, Any]
+) -> Counter[str]:
+    """Have an endpoint answer, and keep each response as it arrives; returns how many were lost, by kind of failure.
+
+    A chain of thought that arrives apart is kept apart, and an empty response is a response.
+
+    Raises:
+        DeadEndpointError: too many were lost in a row.
+    """
+    lost: Counter[str] = Counter()
+    lost_in_a_row = 0
+
+    async def ask(question: Question) -> None:
+        nonlocal lost_in_a_row
+        try:
+            reply = await endpoint.ask(question.messages, _as_it_is, **request)
+        except EndpointError as error:
+            lost[error.kind] += 1
+            lost_in_a_row += 1
+            if lost_in_a_row >= min(MAX_LOST_IN_A_ROW, len(questions)):
+                raise DeadEndpointError(f"{lost_in_a_row} questions in a row got no response: {error}") from error
+            return
+        lost_in_a_row = 0
+        keep(question.response(endpoint.model, reply.content, reply.finish_reason, reply.reasoning or None))
+
+    async with endpoint:
+        await work_through(questions, ask, num_workers)
+    return lost
+
+
+def solve(args: argparse.Namespace) -> int:
+    """Ask for every response that the output lacks; returns how many it lacks in the end."""
+    cases = load_cases(args.cases, args.split, args.on_invalid)[: args.limit]
+    questions = ask_about(cases, args.samples, args.prompt_style)
+    policy = None if args.base_url else find_policy(args.model)
+    settings = {
+        "model": args.model,
+        "weights": policy and weights_id(policy),
+        "prompt_style": args.prompt_style,
+        "temperature": args.temperature,
+        "max_tokens": args.max_tokens,
+        "request": args.request,
+    }
+    pin_settings(args.out.with_suffix(".meta.json"), settings)
+    missing = unanswered(questions, args.out)
+    print(f"{len(questions) - len(missing)} of {len(questions)} responses are in {args.out}", file=sys.stderr)
+    if not missing:
+        return 0
+    with Appender(args.out) as file, progress_bar("responses", len(missing)) as advance:
+
+        def keep(response: Response) -> None:
+            file.append(response.to_record())
+            advance()
+
+        return _solve_there(args, missing, keep) if policy is None else _solve_here(args, policy, missing, keep)
+
+
+def _solve_there(args: argparse.Namespace, missing: Sequence[Question], keep: Keep) -> int:
+    try:
+        endpoint = Endpoint(
+            args.base_url,
+            args.model,
+            api_key_env=args.api_key_env,
+            timeout_s=args.timeout_s,
+            max_concurrency=args.concurrency,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    request = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
+    wanted = {name: value for name, value in request.items() if value is not None}
+    lost = asyncio.run(ask_endpoint(endpoint, missing, keep, args.concurrency, wanted))
+    print(f"tokens: {endpoint.stats.tokens_in:,} in, {endpoint.stats.tokens_out:,} out")
+    for kind, count in lost.most_common():
+        print(f"{count} responses were lost ({kind}): {endpoint.stats.messages[kind]}", file=sys.stderr)
+    return lost.total()
+
+
+def _solve_here(args: argparse.Namespace, policy: Policy, missing: Sequence[Question], keep: Keep) -> int:
+    prompts = Prompts(policy, args.request.get("chat_template_kwargs"))
+    longest = max(len(prompts.encode(question.messages)) for question in missing)
+    engine = Engine(
+        policy,
+        max_model_len=longest + args.max_tokens,
+        max_lora_rank=0 if policy.adapter is None else lora_rank(policy.adapter),
+        tensor_parallel_size=args.tensor_parallel_size,
+    )
+    sampling = {"temperature": args.temperature, "max_tokens": args.max_tokens}
+    num_tokens = ask_policy(engine, prompts, missing, args.model, keep, **sampling)
+    print(f"tokens: {num_tokens:,} out")
+    return 0
+
+
+def _as_it_is(reply: Reply) -> Reply:
+    return reply
+
+
+def _temperature(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 2:
+        raise argparse.ArgumentTypeError(f"must lie in [0, 2], got {text}")
+    return value
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(text)
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Ask a model about cases and append its responses to a JSON Lines file. The model is a checkpoint "
+        "directory (full or LoRA) or a hub id, run by vLLM in this process, or whatever an OpenAI-compatible endpoint "
+        "serves. A run that was stopped goes on where it was when the same command is given again.",
+        epilog="example: python eval/solve.py --cases data/samples/cases.jsonl --base-url http://localhost:8000/v1 "
+        "--model Qwen/Qwen2.5-7B-Instruct --out outputs/qwen/responses.jsonl",
+    )
+    add_case_options(parser)
+    parser.add_argument(
+        "--model", required=True, help="checkpoint directory or hub id; with --base-url, its name there"
+    )
+    parser.add_argument("--out", required=True, type=Path, help="the responses file, appended to")
+    parser.add_argument("--prompt-style", default="court", choices=PROMPT_STYLES, help="as the policy was trained")
+    parser.add_argument("--samples", type=positive, default=1, help="responses per case")
+    parser.add_argument("--temperature", type=_temperature, default=0.0, help="0 decodes greedily")
+    parser.add_argument("--max-tokens", type=positive, default=4096)
+    parser.add_argument(
+        "--request",
+        type=_json_object,
+        default={},
+        metavar="JSON",
+        help='more of the request body, null takes a key out: \'{"max_tokens": null, "max_completion_tokens": 8192}\'; '
+        "of it, only chat_template_kwargs reaches a model in this process",
+    )
+    endpoint = parser.add_argument_group("an endpoint")
+    endpoint.add_argument("--base-url", help="up to and with /v1; without it, vLLM runs the model in this process")
+    endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds its key")
+    endpoint.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
+    endpoint.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one response")
+    here = parser.add_argument_group("vLLM in this process")
+    here.add_argument("--tensor-parallel-size", type=positive, default=1, help="GPUs that share one copy of the model")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 if no response is missing in the end, 1 if some are, 2 for wrong input, 130 when interrupted."""
+    args = _parser().parse_args(argv)
+    try:
+        return 1 if solve(args) else 0
+    except KeyboardInterrupt:
+        print(f"\nStopped. What arrived is in {args.out}; the same command goes on from there.", file=sys.stderr)
+        return 130
+    except DeadEndpointError as error:
+        print(f"{error}\nWhat arrived is in {args.out}; the same command goes on from there.", file=sys.stderr)
+        return 1
+    except INPUT_ERRORS as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
