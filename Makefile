@@ -36,7 +36,7 @@ $(VENV)/.gpu: requirements/gpu.txt pyproject.toml | $(BIN)/python
 demo: $(VENV)/.cpu  ## cases, base model, GRPO, evaluated checkpoints, on two CPU cores in minutes
 	$(BIN)/python data/mini.py --out outputs/demo --train 4000 --test 200
 	$(BIN)/python train/warm_start.py --out outputs/demo/base
-	$(BIN)/accelerate launch --config_file configs/accelerate/single.yaml train/grpo.py configs/mini.yaml
+	$(BIN)/accelerate launch --config_file configs/accelerate/single.yaml train/grpo.py configs/mini.yaml --resume_from_checkpoint latest
 	$(BIN)/python eval/checkpoints.py outputs/demo/run
 
 ENV = $(or $(wildcard $(VENV)/.gpu),$(VENV)/.cpu)

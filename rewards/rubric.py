@@ -1,0 +1,160 @@
+"""What the judge is asked about one issue of one response, and what its reply means (arXiv 2512.01020, section 4).
+
+Pure: no socket, no clock. The response is untrusted: see `render`.
+"""
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from data.cases import ROOT_ID, Issue
+from data.endpoint import Reply, Unusable
+from rewards.answer import final_answer
+from rewards.score import Judgment
+
+RATIONALES_CHARS = 240  # two Korean sentences; a string without a bound lets a grammar-bound judge run to max_tokens
+ROOT_SUMMARY = "최종 주문 (사건 전체에 대한 결론)"
+
+_FENCE = "답안"
+_FENCE_LOOKALIKE = re.compile(rf"[<＜〈《‹﹤](?=\s*[/／]?\s*{_FENCE})")
+_CODE_BLOCK = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+# Letters and marks that leave no ink, besides the categories of control and format characters: joiner, Hangul
+# fillers, Mongolian and other variation selectors, the blank Braille cell. Text can hide in them.
+_INKLESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co"}
+_NEWLINE = re.compile("\r\n?|[\u0085\u2028\u2029]")
+
+
+def render(issue: Issue, answer: str, *, rationales: bool = True) -> list[dict[str, str]]:
+    """The judge's messages on one issue: rules, example, response, and only then the issue.
+
+    So all issues of one response share the prefix that a server can cache. The template is filled in one pass:
+    braces in a response or a case stay what they are. The response stands between two marks that carry a hash
+    of it, which no text can contain of itself; its look-alikes of those marks lose their bracket, and what a reader
+    could not see is removed from it.
+    """
+    claims = "\n".join(f"- {claim.claimer}: {claim.content}" for claim in issue.claims)
+    fields = {
+        "summary": ROOT_SUMMARY if issue.id == ROOT_ID else visible(issue.summary),
+        "claims": visible(claims) or "- (없음)",
+        "conclusion": visible(issue.conclusion),
+        "reply_form": _reply_form(rationales),
+    }
+    return [{"role": "user", "content": fill(_template(), fence(answer) | fields)}]
+
+
+def fence(answer: str) -> dict[str, str]:
+    """The response as the fields open_fence, answer and close_fence of a prompt: see `render`."""
+    text = _FENCE_LOOKALIKE.sub("(", visible(answer))
+    nonce = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return {"open_fence": f"<{_FENCE} {nonce}>", "answer": text, "close_fence": f"</{_FENCE} {nonce}>"}
+
+
+def fill(template: str, fields: Mapping[str, str]) -> str:
+    """The template with each {field} replaced, in one pass: what a field brings is not looked through again."""
+    placeholder = re.compile(r"\{(" + "|".join(fields) + r")\}")
+    return placeholder.sub(lambda match: fields[match[1]], template)
+
+
+def visible(text: str) -> str:
+    """The text as a reader sees it: NFC, newlines as \\n, without control, format and inkless characters.
+
+    >>> visible("기\\u200b각\\u202e\\r\\n한다\\x07")
+    '기각\\n한다'
+    """
+    text = _NEWLINE.sub("\n", text)
+    unseen = {ord(char) for char in set(text) if unicodedata.category(char) in _UNSEEN_CATEGORIES}
+    unseen -= {ord("\n"), ord("\t")}
+    return unicodedata.normalize("NFC", _INKLESS.sub("", text.translate(dict.fromkeys(unseen))))
+
+
+def response_format(rationales: bool) -> dict[str, Any]:
+    """The structured output to ask an endpoint for: the reason before the verdict, every string bounded.
+
+    Not `strict`: that adds nothing in vLLM and llama.cpp, and endpoints differ in whether they take a bound with it.
+    """
+    properties: dict[str, Any] = {"rationales": {"type": "string", "maxLength": RATIONALES_CHARS}} if rationales else {}
+    properties |= {"contains_issue": {"type": "boolean"}, "correct_conclusion": {"type": "boolean"}}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "judgment", "schema": schema}}
+
+
+def parse(reply: Reply, *, rationales: bool = True) -> Judgment:
+    """The verdict that the reply holds, its verdicts JSON booleans and nothing else.
+
+    Raises:
+        Unusable: of the kind whitespace, length (cut off at max_tokens), filtered or unusable.
+    """
+    wanted = response_format(rationales)["json_schema"]["schema"]["required"]
+    verdict = read_object(reply, wanted)
+    if not all(isinstance(verdict[key], str if key == "rationales" else bool) for key in wanted):
+        raise Unusable(f"verdicts must be true or false, rationales a text: {reply.text.strip()}")
+    return Judgment(
+        contains_issue=verdict["contains_issue"],
+        correct_conclusion=verdict["correct_conclusion"],
+        rationales=visible(verdict.get("rationales", "")),
+    )
+
+
+def read_object(reply: Reply, wanted: Sequence[str]) -> dict[str, Any]:
+    """The JSON object that the reply is, with exactly the wanted keys, each once.
+
+    Read strictly, for a half-understood verdict would be a grade: nothing before or after the object but a code fence
+    or a closed think block. The object is looked for in the reasoning when the content is blank.
+
+    Raises:
+        Unusable: of the kind whitespace, length (cut off at max_tokens), filtered or unusable.
+    """
+    text = reply.text.strip()
+    if not text:
+        raise Unusable(f"the reply is blank (finish_reason {reply.finish_reason!r})", "whitespace")
+    if reply.finish_reason == "length":
+        raise Unusable(f"cut off after {reply.tokens_out} tokens: {text}", "length")
+    if reply.finish_reason == "content_filter":
+        raise Unusable("withheld by the endpoint's content filter", "filtered")
+    if text.startswith("<think>"):  # only then: a reason may quote a stray tag of the response
+        text = final_answer(text).strip()
+    if block := _CODE_BLOCK.fullmatch(text):
+        text = block[1]
+    try:
+        verdict = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"no JSON object ({error}): {text}") from None
+    if not isinstance(verdict, dict) or set(verdict) != set(wanted):
+        raise Unusable(f"the keys must be {', '.join(wanted)}: {text}")
+    return verdict
+
+
+@cache
+def prompt_version() -> str:
+    """Hash of the prompt's text: verdicts given under another one are other verdicts."""
+    return hashlib.sha256(_template().encode()).hexdigest()[:12]
+
+
+@cache
+def _template() -> str:
+    return Path(__file__).with_name("prompts").joinpath("judge_issue.ko.txt").read_text(encoding="utf-8")
+
+
+def _reply_form(rationales: bool) -> str:
+    reason = '"rationales": "판정의 근거, 두 문장 이내", ' if rationales else ""
+    return "{" + reason + '"contains_issue": true 또는 false, "correct_conclusion": true 또는 false}'
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)
