@@ -1,0 +1,38 @@
+"""eval/errors.py as it is called."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from simulated_run import write_simulated_run
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_simulated_run(tmp_path_factory.mktemp("run"), num_cases=12, num_checkpoints=2)
+
+
+def test_errors_shows_its_tables_and_draws_the_heat_map(run, tmp_path):
+    figures, picture, latex = tmp_path / "e.json", tmp_path / "new" / "e.svg", tmp_path / "e.tex"
+    command = [sys.executable, "eval/errors.py", str(run), "--json", str(figures), "--picture", str(picture)]
+    done = subprocess.run([*command, "--latex", str(latex)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for title in ("What became of the issues", "given those below it: checkpoint-40", "Where a wrong order begins"):
+        assert title in done.stdout
+    shares = json.loads(figures.read_text(encoding="utf-8"))
+    kinds = ("right", "deduction error", "decomposition error", "unjudged")
+    for name in ("base", "checkpoint-20", "checkpoint-40"):
+        assert sum(shares[f"{name}/outcome/{kind}"] for kind in kinds) == pytest.approx(1)
+    assert picture.read_text(encoding="utf-8").startswith("<?xml")
+    assert latex.read_text(encoding="utf-8").count(r"\begin{table}") == 3
+
+
+def test_wrong_input_ends_with_a_message(tmp_path):
+    done = subprocess.run([sys.executable, "eval/errors.py", str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no grades there" in done.stderr
+    assert "Traceback" not in done.stderr
