@@ -1,0 +1,117 @@
+"""The Likert baseline: one grade from 0 to 10 for a whole response, read against the judgment's order and reasons.
+
+What LEGIT's issue trees are to be compared with (arXiv 2512.01020, section 4); never a reward. It asks the same
+endpoint with the same patience, and keeps grades in the same store.
+"""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from data.cases import Case
+from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply, Unusable
+from data.store import Store
+from rewards.judge import JudgeConfig
+from rewards.rubric import RATIONALES_CHARS, fence, fill, read_object, visible
+
+TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Likert:
+    """A judge's grade of a response: an integer from 0 to TOP, with its reason. A grade it failed to give is None."""
+
+    score: int
+    rationales: str = ""
+
+
+class LikertJudge:
+    """A language model that grades one response per request; never called for the mini world, which has no prose."""
+
+    def __init__(self, config: JudgeConfig, endpoint: Endpoint, store: Store | None = None) -> None:
+        self.endpoint = endpoint
+        self._store = store
+        self._rationales = config.judge_rationales
+        self._sampling: dict[str, Any] = {
+            "temperature": config.judge_temperature,
+            "max_tokens": config.judge_max_tokens,
+            "response_format": response_format(config.judge_rationales),
+        }
+
+    @property
+    def stats(self) -> EndpointStats:
+        """Calls, failures by kind, tokens and latencies since they were last taken."""
+        return self.endpoint.stats
+
+    async def judge_case(self, case: Case, answer: str) -> Likert | None:
+        """The grade of the response, from the store if it has been given before; None where the judge failed."""
+        messages = render(case, answer, rationales=self._rationales)
+        key = Store.key(model=self.endpoint.model, messages=messages, sample=0, **self._sampling)
+        if self._store is not None and (stored := self._store.get(key)) is not None:
+            self.stats.reused += 1
+            return Likert(**stored)
+        try:
+            likert = await self.endpoint.ask(messages, self._parse, **self._sampling)
+        except EndpointError:
+            return None  # counted by the endpoint; a missing grade is no 0
+        if self._store is not None:
+            self._store.put(key, asdict(likert))
+        return likert
+
+    def _parse(self, reply: Reply) -> Likert:
+        return parse(reply, rationales=self._rationales)
+
+
+def render(case: Case, answer: str, *, rationales: bool = True) -> list[dict[str, str]]:
+    """The judge's messages on a response: rules, the order, the reasons issue by issue, and the fenced response."""
+    reasons = []
+    for issue in case.sub_issues:
+        told = issue.summary or "; ".join(claim.content for claim in issue.claims)
+        reasons.append(f"{'  ' * (issue.depth - 1)}{issue.id}. {told}")
+        reasons += (f"{'  ' * issue.depth}- {text}" for text in (*issue.analysis, f"판단: {issue.conclusion}"))
+    reason = '"rationales": "점수의 근거, 두 문장 이내", ' if rationales else ""
+    fields = {
+        "order": visible(case.answer),
+        "reasons": visible("\n".join(reasons)),
+        "reply_form": "{" + reason + '"score": 0부터 10까지의 정수}',
+    }
+    return [{"role": "user", "content": fill(_template(), fields | fence(answer))}]
+
+
+def response_format(rationales: bool) -> dict[str, Any]:
+    """The structured output to ask an endpoint for: the reason before the grade, the string bounded."""
+    properties: dict[str, Any] = {"rationales": {"type": "string", "maxLength": RATIONALES_CHARS}} if rationales else {}
+    properties["score"] = {"type": "integer", "enum": list(range(TOP + 1))}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": "grade", "schema": schema}}
+
+
+def parse(reply: Reply, *, rationales: bool = True) -> Likert:
+    """The grade that the reply holds: an integer from 0 to 10 and nothing else.
+
+    Raises:
+        Unusable: as `rewards.rubric.read_object` does, and for any other score.
+    """
+    found = read_object(reply, response_format(rationales)["json_schema"]["schema"]["required"])
+    score, reason = found["score"], found.get("rationales", "")
+    if type(score) is not int or not 0 <= score <= TOP or not isinstance(reason, str):
+        raise Unusable(f"the score must be an integer from 0 to {TOP}, rationales a text: {reply.text.strip()}")
+    return Likert(score, visible(reason))
+
+
+@cache
+def prompt_version() -> str:
+    """Hash of the prompt's text: grades given under another one are other grades."""
+    return hashlib.sha256(_template().encode()).hexdigest()[:12]
+
+
+@cache
+def _template() -> str:
+    return Path(__file__).with_name("prompts").joinpath("judge_likert.ko.txt").read_text(encoding="utf-8")
