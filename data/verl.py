@@ -1,4 +1,4 @@
-"""Rows of the official verl training set, turned back into case records.
+"""Rows of the official verl training set: made of cases, and turned back into case records.
 
 A row tells a case only as the judge prompts of its issues (`extra_info.rubrics`, the root's first). Each prompt has
 the place `{response}` for the text to be judged and, behind it, the issue: a block under the word ISSUE with
@@ -7,9 +7,11 @@ the place `{response}` for the text to be judged and, behind it, the issue: a bl
 
 import hashlib
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from data.cases import ROOT_ID
+from data.cases import ROOT_ID, Case
 
 RESPONSE = "{response}"
 _HEADING = re.compile(
@@ -62,6 +64,26 @@ def verl_record(row: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str | N
     return record, problems
 
 
+def verl_row(case: Case) -> dict[str, Any]:
+    """The row that tells a case to verl, of which `verl_record` makes the case again, without its tree and its laws."""
+    rubrics = []
+    for issue in (case.root, *case.sub_issues):
+        values = {
+            "summary": issue.summary,
+            "claims": "\n".join(f"{claim.claimer}: {claim.content}" for claim in issue.claims),
+            "conclusion": issue.conclusion,
+        }
+        rubrics.append(re.sub(r"\{(summary|claims|conclusion)\}", lambda match: values[match[1]], _rubric()))  # noqa: B023
+    row = {
+        "data_source": "legit",
+        "prompt": [{"role": "user", "content": case.question}],
+        "ability": "legal_reasoning",
+        "reward_model": {"style": "rubric", "ground_truth": case.answer},
+        "extra_info": {"doc_id": case.id, "rubrics": rubrics},
+    }
+    return row if case.difficulty is None else row | {"difficulty": case.difficulty}
+
+
 def parse_claims(text: str) -> list[dict[str, str]]:
     """The claims of an ISSUE block, one a line that begins with a party, as in "피고: 이미 갚았다.".
 
@@ -111,6 +133,11 @@ def _fields(rubric: str) -> tuple[dict[str, Any], str | None]:
         "analysis": [],
         "conclusion": conclusion,
     }, None
+
+
+@cache
+def _rubric() -> str:
+    return (Path(__file__).parent / "prompts" / "verl_rubric.ko.txt").read_text(encoding="utf-8").strip()
 
 
 def _label(name: str) -> re.Pattern[str]:

@@ -52,7 +52,6 @@ def test_a_sound_configuration_has_no_conflicts():
         ({"lora_r": 8}, "lora_r is set and use_peft is not"),
         ({"load_in_4bit": True}, "load_in_4bit is set and use_peft is not"),
         ({"eval_strategy": "steps"}, "eval_strategy needs eval_cases"),
-        ({"report_to": "trackio"}, "trackio is not installed"),
         ({"resume_from_checkpoint": "nowhere"}, "nowhere is no whole checkpoint"),
         ({"num_iterations": 4, "save_steps": 6}, "save_steps must be a multiple of 4"),
         ({"vllm_max_model_length": 512, "max_completion_length": 512}, "vllm_max_model_length (512) must hold"),

@@ -8,9 +8,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [
+    "data/view.py",
+    "data/prepare.py",
+    "data/build.py",
     "data/mini.py",
+    "eval/agreement.py",
+    "eval/annotate.py",
     "eval/checkpoints.py",
+    "eval/compare.py",
+    "eval/errors.py",
     "eval/grade.py",
+    "eval/report.py",
     "eval/solve.py",
     "train/grpo.py",
     "train/warm_start.py",

@@ -1,0 +1,200 @@
+"""From raw court judgments to LEGIT cases, in stages that a model answers (arXiv 2512.01020, section 3)."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from data.blocks import Folder, Plan
+from data.building import Advance, Builder, Meter, build_all, code_id, estimate
+from data.documents import DocumentsError
+from data.endpoint import Endpoint
+from data.jsonl import JsonlError, write_json, write_text
+from data.selection import RULES_PATH, RulesError, load_rules
+from data.stages import PROMPT_DIR
+from data.store import Store
+
+LANGUAGES = sorted(path.name.split(".")[1] for path in PROMPT_DIR.glob("build_tree.*.txt"))
+
+
+class SetupError(ValueError):
+    """This machine or the endpoint cannot do what was asked for."""
+
+
+def build(args: argparse.Namespace) -> int:
+    """Build what the output folder lacks; returns how many judgments are unfinished in the end."""
+    if find_spec("rapidfuzz") is None:
+        raise SetupError('building needs further packages: pip install "legit-rl[build]"')
+    rules = load_rules(args.rules)
+    folder = Folder(args.out)
+    with Console(stderr=True).status("reading and selecting judgments"):
+        plan = Plan(args.judgments, args.text_column, rules, args.second_opinion, args.limit)
+    write_text(args.out / "dropped.jsonl", "".join(json.dumps(d, ensure_ascii=False) + "\n" for d in plan.dropped))
+    figures: dict[str, Any] = {"read": plan.num_kept + len(plan.dropped), "dropped": len(plan.dropped)}
+    reasons = Counter(reason.partition(": ")[0] for drop in plan.dropped for reason in drop["reasons"])
+    figures |= {f"dropped/{reason}": count for reason, count in reasons.most_common()}
+    sampling = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
+    sampling = {name: value for name, value in sampling.items() if value is not None}
+
+    if args.dry_run:
+        questions, tokens_in, tokens_out = estimate(plan, folder, args.model, args.language, sampling)
+        figures |= {"questions": questions, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out)}
+        figures["cost"] = round((tokens_in * args.price[0] + tokens_out * args.price[1]) / 1e6, 4)
+        _report("estimate; nothing was asked", figures, args.json)
+        return 0
+
+    try:
+        endpoint = Endpoint(
+            args.base_url,
+            args.model,
+            api_key_env=args.api_key_env,
+            timeout_s=args.timeout_s,
+            max_retries=args.max_retries,
+            max_concurrency=args.concurrency,
+        )
+    except ValueError as error:
+        raise SetupError(str(error)) from error
+    meter = Meter(endpoint.stats, tuple(args.price), args.budget)
+    builder = Builder(endpoint, meter, args.language, sampling)
+    way = Store.key(code=code_id(), model=args.model, language=args.language, sampling=sampling)
+
+    async def run(advance: Advance) -> int:
+        async with endpoint:
+            return await build_all(plan, folder, builder, way, args.concurrency, advance)
+
+    with _progress(plan.num_kept, meter) as advance:
+        num_elsewhere = asyncio.run(run(advance))
+    figures |= folder.gather(plan)
+    figures |= {"tokens_in": endpoint.stats.tokens_in, "tokens_out": endpoint.stats.tokens_out}
+    figures["cost"] = round(meter.spent, 4)
+    write_json(args.out / "report.json", figures)
+    _report(f"{args.out}", figures, args.json)
+    if num_elsewhere:
+        print(f"{num_elsewhere} judgments are with another worker on this folder.", file=sys.stderr)
+    for source, failure in list(builder.failures.items())[:20]:
+        print(f"{source}: {failure}", file=sys.stderr)
+    if builder.stop_reason:
+        print(f"Stopped: {builder.stop_reason}. The same command goes on from here.", file=sys.stderr)
+    return int(figures["unfinished"])
+
+
+def _report(title: str, figures: dict[str, Any], path: Path | None) -> None:
+    table = Table("", "", title=title, show_header=False)
+    for name, value in figures.items():
+        table.add_row(name, f"{value:,}")
+    Console().print(table)
+    if path is not None:
+        write_json(path, figures)
+
+
+@contextmanager
+def _progress(total: int, meter: Meter) -> Iterator[Advance]:
+    """The bar on stderr: how far, how fast, how long still, what was spent and what that makes for the rest."""
+    columns = (TextColumn("judgments"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[told]}"), console=Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=total, told="")
+        num_paid = 0
+
+        def advance(count: int, *, is_new: bool) -> None:
+            nonlocal num_paid
+            num_paid += count if is_new else 0
+            progress.advance(bar, count)
+            task = progress.tasks[0]
+            spent = meter.spent if any(meter.prices) else float(meter.stats.tokens_in + meter.stats.tokens_out)
+            rest = spent / num_paid * task.remaining if num_paid and task.remaining else 0.0
+            unit = ".2f" if any(meter.prices) else ",.0f"
+            speed = f"{60 * task.speed:.1f}/min, " if task.speed else ""
+            what = "" if any(meter.prices) else " tokens"
+            progress.update(bar, told=f"{speed}{spent:{unit}}{what} spent, about {rest:{unit}} to go")
+
+        yield advance
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(text)
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Turn court judgments into LEGIT cases. Judgments whose outcome the court's discretion decides are "
+        "dropped; of the others a model extracts facts and issue trees, stage by stage, through any OpenAI-compatible "
+        "endpoint; what does not stand the checks is rejected. OUT gets cases.jsonl, rejected.jsonl and dropped.jsonl "
+        "with every reason, judgments.jsonl with the texts, report.json. Nothing is paid for twice: a run that was "
+        "stopped goes on when the same command is given again, and several may work on one OUT at one time.",
+        epilog="example: python data/build.py judgments/ --out outputs/cases --base-url http://localhost:8000/v1 "
+        "--model google/gemma-3-27b-it --limit 20",
+    )
+    parser.add_argument(
+        "judgments", nargs="+", help="folder, .jsonl, .parquet, .csv, .txt, .html, .pdf or .docx file, or hub id"
+    )
+    parser.add_argument("--out", required=True, type=Path, help="the folder to build in")
+    parser.add_argument("--text-column", help="where the judgments are rows: the column with the text")
+    parser.add_argument("--rules", default=RULES_PATH, type=Path, help="which judgments to take: a YAML file")
+    parser.add_argument("--language", default="ko", choices=LANGUAGES, help="of the judgments and the prompts")
+    parser.add_argument("--second-opinion", action="store_true", help="ask the model about borderline judgments")
+    parser.add_argument("--limit", type=int, help="only the first so many judgments that are not dropped")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="select, estimate the cost of what is missing, ask nothing"
+    )
+    parser.add_argument("--budget", type=float, help="stop before this run has cost more; needs --price")
+    parser.add_argument(
+        *("--price", "--prices"),
+        nargs=2,
+        type=float,
+        default=(0.0, 0.0),
+        metavar=("IN", "OUT"),
+        help="of a million tokens read and written",
+    )
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there too")
+    endpoint = parser.add_argument_group("the model")
+    endpoint.add_argument("--base-url", help="its endpoint, up to and with /v1")
+    endpoint.add_argument("--model", required=True, help="its name there")
+    endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
+    endpoint.add_argument("--concurrency", type=int, default=32, help="requests under way at one time")
+    endpoint.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one reply")
+    endpoint.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
+    endpoint.add_argument("--temperature", type=float, default=0.0)
+    endpoint.add_argument("--max-tokens", type=int, default=12000, help="longest reply")
+    endpoint.add_argument(
+        "--request",
+        type=_json_object,
+        default={},
+        metavar="JSON",
+        help="more of the request body; null takes a key out",
+    )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 if no judgment is left unfinished, 1 if some are, 2 for wrong input, 130 when interrupted."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if not args.dry_run and not args.base_url:
+        parser.error("--base-url is missing: which endpoint is to be asked? (--dry-run asks none)")
+    if args.budget is not None and not any(args.price):
+        parser.error("--budget needs --price IN OUT: what does the endpoint charge for a million tokens?")
+    try:
+        return 1 if build(args) else 0
+    except KeyboardInterrupt:
+        print(f"\nStopped. What was paid for is in {args.out}; the same command goes on from there.", file=sys.stderr)
+        return 130
+    except (DocumentsError, RulesError, JsonlError, SetupError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

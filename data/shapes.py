@@ -1,0 +1,77 @@
+"""What a reply must look like: one small description is both the JSON schema sent and the check of what comes back.
+
+A shape is a number (a text of at most so many characters), a tuple of texts (one of them), a list of one shape (any
+number of it), or a dict (an object with exactly these keys).
+"""
+
+import json
+import re
+from typing import Any
+
+from data.reply import Reply, Unusable
+
+Shape = int | tuple[str, ...] | list[Any] | dict[str, Any]
+
+MAX_ITEMS = 80
+_CODE_BLOCK = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+_THINKING = re.compile(r"(?:<think>)?.*?</think>", re.DOTALL)
+
+
+def json_schema(shape: Shape) -> dict[str, Any]:
+    """The JSON schema of a shape, every string and list bounded, or else a grammar-bound model may never end.
+
+    >>> json_schema({"facts": [400]})["properties"]["facts"]["items"]
+    {'type': 'string', 'maxLength': 400}
+    """
+    if isinstance(shape, int):
+        return {"type": "string", "maxLength": shape}
+    if isinstance(shape, tuple):
+        return {"type": "string", "enum": list(shape)}
+    if isinstance(shape, list):
+        return {"type": "array", "items": json_schema(shape[0]), "maxItems": MAX_ITEMS}
+    properties = {key: json_schema(value) for key, value in shape.items()}
+    return {"type": "object", "properties": properties, "required": list(shape), "additionalProperties": False}
+
+
+def read_shaped(reply: Reply, shape: Shape) -> Any:
+    """The JSON value that the reply is, of that shape; a code fence or closed thinking around it is overlooked.
+
+    Raises:
+        Unusable: of the kind whitespace, length (cut off at max_tokens), filtered or unusable.
+    """
+    text = reply.text.strip()
+    if not text:
+        raise Unusable(f"the reply is blank (finish_reason {reply.finish_reason!r})", "whitespace")
+    if reply.finish_reason == "length":
+        raise Unusable(f"cut off after {reply.tokens_out} tokens: raise --max-tokens", "length")
+    if reply.finish_reason == "content_filter":
+        raise Unusable("withheld by the endpoint's content filter", "filtered")
+    if thinking := _THINKING.match(text):
+        text = text[thinking.end() :].strip()
+    if block := _CODE_BLOCK.fullmatch(text):
+        text = block[1]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"no JSON ({error}): {text}") from None
+    if wrong := _mismatch(value, shape, "the reply"):
+        raise Unusable(f"{wrong}: {text}")
+    return value
+
+
+def _mismatch(value: Any, shape: Shape, place: str) -> str | None:
+    """What is wrong with the value, None if it has the shape."""
+    if isinstance(shape, int):
+        # A server that enforces no schema may exceed a bound by a little: that is no reason to ask again.
+        return None if isinstance(value, str) and len(value) <= 2 * shape else f"{place} must be a text"
+    if isinstance(shape, tuple):
+        return None if value in shape else f"{place} must be one of {', '.join(shape)}"
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{place} must be a list"
+        found = (_mismatch(item, shape[0], f"{place}[{i}]") for i, item in enumerate(value))
+    elif not isinstance(value, dict) or set(value) != set(shape):
+        return f"{place} must be an object with the keys {', '.join(shape)}"
+    else:
+        found = (_mismatch(value[key], shape[key], f"{place}.{key}") for key in shape)
+    return next((wrong for wrong in found if wrong), None)

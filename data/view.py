@@ -1,0 +1,86 @@
+"""A case as a tree in the terminal, with what its judgment says where the case was taken from."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.tree import Tree
+
+from data.cases import Case, Issue
+from data.jsonl import JsonlError, read_jsonl
+from data.loading import InvalidCasesError, load_cases
+
+QUOTE_CHARS = 160
+_KINDS = ("claim", "analysis", "conclusion")
+
+
+def case_tree(case: Case, judgment: str = "") -> Tree:
+    """The issues below one another; with the judgment's text, each statement with the words that support it."""
+    spans = {(span["issue"], span["kind"], span["place"]): span for span in case.extra.get("spans", ())}
+
+    def grow(branch: Tree, issue: Issue) -> None:
+        texts = {
+            "claim": [f"{claim.claimer}: {claim.content}" for claim in issue.claims],
+            "analysis": list(issue.analysis),
+            "conclusion": [issue.conclusion],
+        }
+        for law in issue.relevant_law:
+            branch.add(f"[blue]law[/] {escape(law)}")
+        for kind in _KINDS:
+            for place, text in enumerate(texts[kind]):
+                leaf = branch.add(f"[{'bold green' if kind == 'conclusion' else 'cyan'}]{kind}[/] {escape(text)}")
+                if span := spans.get((issue.id, kind, place)):
+                    _quote(leaf, span, judgment)
+        for child in case.children(issue):
+            grow(branch.add(f"[bold]{child.id}[/] {escape(child.summary)}"), child)
+
+    tree = Tree(f"[bold]{escape(case.id)}[/]  {case.difficulty or ''}  {len(case.sub_issues)} issues and the order")
+    grow(tree, case.root)
+    return tree
+
+
+def _quote(leaf: Tree, span: Mapping[str, Any], judgment: str) -> None:
+    score, places = span["score"], span["at"]
+    if not judgment:
+        leaf.add(f"[dim]support {score:.0f}[/]")
+        return
+    for start, end in places:
+        words = " ".join(judgment[start:end].split())
+        shown = words if len(words) <= QUOTE_CHARS else words[:QUOTE_CHARS] + " …"
+        leaf.add(f"[dim]support {score:.0f}, at {start}: {escape(shown)}[/]")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0, or 2 for wrong input."""
+    parser = argparse.ArgumentParser(
+        description="Show cases as trees. Where judgments.jsonl lies beside them, as data/build.py leaves it, each "
+        "statement stands above the words of the judgment that support it.",
+        epilog="example: python data/view.py outputs/cases/cases.jsonl --doc-id 예제지방법원-2021가합4001",
+    )
+    parser.add_argument("cases", help="case file, folder or hub id")
+    parser.add_argument("--doc-id", help="only this case")
+    parser.add_argument("--limit", type=int, default=1, help="so many cases, where none is named")
+    args = parser.parse_args(argv)
+    try:
+        cases = [case for case in load_cases(args.cases) if args.doc_id in (None, case.id)]
+        beside = Path(args.cases).with_name("judgments.jsonl")
+        texts = {line["doc_id"]: line["text"] for _, line in read_jsonl(beside)} if beside.exists() else {}
+    except (InvalidCasesError, JsonlError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not cases:
+        print(f"{args.cases}: no case with the doc_id {args.doc_id!r}", file=sys.stderr)
+        return 2
+    console = Console()
+    for case in cases[: args.limit]:
+        console.print(Panel(escape(case.question), title="question"), case_tree(case, texts.get(case.id, "")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

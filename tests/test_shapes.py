@@ -1,0 +1,66 @@
+"""A shape is the schema that is sent and the check of what comes back."""
+
+import json
+
+import pytest
+
+from data.reply import Reply, Unusable
+from data.shapes import json_schema, read_shaped
+
+SHAPE = {"issues": [{"id": 5, "kind": ("a", "b")}]}
+GOOD = {"issues": [{"id": "1", "kind": "a"}]}
+
+
+def reply(content: str, finish_reason: str = "stop", reasoning: str = "") -> Reply:
+    return Reply(content, reasoning, finish_reason, 10, 5, 0.1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps(GOOD),
+        f"```json\n{json.dumps(GOOD)}\n```",
+        f"<think>음, {{}}</think>\n{json.dumps(GOOD)}",
+        f"생각은 여기까지.</think>{json.dumps(GOOD)}",
+    ],
+    ids=["plain", "fenced", "thinking before it", "a stray closing tag"],
+)
+def test_a_good_reply_is_read(content):
+    assert read_shaped(reply(content), SHAPE) == GOOD
+
+
+def test_a_reply_in_the_reasoning_is_read():
+    assert read_shaped(reply("", reasoning=json.dumps(GOOD)), SHAPE) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("content", "finish_reason", "kind", "complaint"),
+    [
+        ("", "stop", "whitespace", "blank"),
+        ('{"issues": [', "length", "length", "--max-tokens"),
+        ("{}", "content_filter", "filtered", "withheld"),
+        ("그 쟁점은", "stop", "unusable", "no JSON"),
+        ("[]", "stop", "unusable", "the reply must be an object with the keys issues"),
+        ('{"issues": {}}', "stop", "unusable", "the reply.issues must be a list"),
+        ('{"issues": [{"id": 1, "kind": "a"}]}', "stop", "unusable", r"the reply.issues\[0\].id must be a text"),
+        ('{"issues": [{"id": "1", "kind": "c"}]}', "stop", "unusable", r"issues\[0\].kind must be one of a, b"),
+        ('{"issues": [{"id": "1"}]}', "stop", "unusable", "must be an object with the keys id, kind"),
+        ('{"issues": [{"id": "12345678901", "kind": "a"}]}', "stop", "unusable", "id must be a text"),
+    ],
+)
+def test_another_reply_is_refused_by_place(content, finish_reason, kind, complaint):
+    with pytest.raises(Unusable, match=complaint) as caught:
+        read_shaped(reply(content, finish_reason), SHAPE)
+    assert caught.value.kind == kind
+
+
+def test_the_schema_bounds_everything():
+    schema = json_schema(SHAPE)
+    assert schema["required"] == ["issues"]
+    assert schema["additionalProperties"] is False
+    issues = schema["properties"]["issues"]
+    assert issues["maxItems"] == 80
+    assert issues["items"]["properties"] == {
+        "id": {"type": "string", "maxLength": 5},
+        "kind": {"type": "string", "enum": ["a", "b"]},
+    }

@@ -1,0 +1,61 @@
+"""A case is shown as its tree, each statement above the judgment's words that support it."""
+
+import json
+
+import pytest
+from fake_llm_server import FakeLLM
+from judgment_replay import JUDGMENTS, replay
+
+from data.build import main as build
+from data.view import main
+
+
+@pytest.fixture
+def built(tmp_path):
+    with FakeLLM(replay) as server:
+        options = ["--base-url", server.base_url, "--model", "m", "--limit", "2"]
+        assert build([str(JUDGMENTS), "--out", str(tmp_path), *options]) == 0
+    return tmp_path / "cases.jsonl"
+
+
+def shown(capsys, *arguments) -> str:
+    capsys.readouterr()
+    assert main([str(argument) for argument in arguments]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    return "".join(line.strip("│ ├─└").replace(" ", "") for line in lines)
+
+
+def test_the_tree_shows_every_issue_with_the_words_that_support_it(built, capsys):
+    text = shown(capsys, built, "--doc-id", "예제지방법원-2021가합4001")
+    case = next(c for c in map(json.loads, built.read_text(encoding="utf-8").splitlines()) if "4001" in c["doc_id"])
+    for issue in case["issues"]:
+        assert issue["conclusion"].replace(" ", "").replace("\n", "")[:20] in text
+    assert "2.4해지기간을지켰는지여부" in text
+    assert "support100,at" in text
+
+
+def test_without_the_judgments_only_the_support_is_shown(built, capsys):
+    built.with_name("judgments.jsonl").unlink()
+    text = shown(capsys, built, "--limit", "1")
+    assert "support100" in text
+    assert "support100,at" not in text
+
+
+def test_markup_in_a_case_is_text(tmp_path, capsys):
+    issue = {"id": "1", "summary": "[red]여부[/]", "claim": [], "conclusion": "[bold]그렇다[/nothing]"}
+    root = {"id": "", "summary": "", "claim": [], "conclusion": "기각한다."}
+    record = {"doc_id": "[a]", "question": "[link=x]무엇[/link]", "answer": "기각한다.", "issues": [root, issue]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    text = shown(capsys, tmp_path / "a.jsonl")
+    assert "[red]여부[/]" in text
+    assert "[bold]그렇다[/nothing]" in text
+    assert "[link=x]무엇[/link]" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"), [(["--doc-id", "x"], "no case with the doc_id 'x'"), ([], "no such file")]
+)
+def test_what_is_not_there_is_said(built, capsys, arguments, complaint):
+    path = built if arguments else built.with_name("none.jsonl")
+    assert main([str(path), *arguments]) == 2
+    assert complaint in capsys.readouterr().err
