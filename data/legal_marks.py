@@ -65,7 +65,9 @@ def find_sections(text: str, start: int, end: int) -> tuple[Section, ...]:
     open_marks: list[tuple[str, int, str]] = []  # kind, ordinal and number of each section around this place
     for line_start, line in _lines(text, start, end):
         match = _MARK.match(fold(line))
-        for kind, ordinal in _readings(match) if match else ():
+        if match is None:
+            continue
+        for kind, ordinal in _readings(match):
             depth = next((i for i, (other, *_) in enumerate(open_marks) if other == kind), None)
             if ordinal != (1 if depth is None else open_marks[depth][1] + 1):
                 continue

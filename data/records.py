@@ -31,7 +31,7 @@ class _Reader:
             is_what = "null" if value is None else _KINDS.get(type(value), f"of type {type(value).__name__}")
             self.problems.append((issue_id, f"key '{path}' must be {_KINDS[kind]}, but is {is_what}"))
             return None
-        if kind is str and not _is_unicode(value):
+        if isinstance(value, str) and not _is_unicode(value):
             self.problems.append((issue_id, f"key '{path}' holds half a surrogate pair, which no UTF-8 text can"))
             return None
         return value
