@@ -1,21 +1,24 @@
-"""One OpenAI-compatible chat endpoint: the client of the judge, the solver and the data set builder."""
+"""A model behind OpenAI-compatible URLs: the client of the judge, the solver and the data set builder."""
 
 import asyncio
 import json
 import os
+import random
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from data.endpoint_stats import EndpointError, EndpointStats
+from data.replicas import Breaker, by_affinity, split_urls
 from data.reply import Reply, Unusable, kind_of_status, pause_asked_s, read_reply
 
-if TYPE_CHECKING:  # openai takes most of a second to import: left to the first request
-    from openai import AsyncOpenAI
+if TYPE_CHECKING:  # takes a while to import: left to the first request
+    from httpx2 import AsyncClient
 
 __all__ = ["Endpoint", "EndpointError", "EndpointStats", "Reply", "Unusable"]
 
@@ -23,76 +26,44 @@ T = TypeVar("T")
 
 NO_KEY = "EMPTY"
 WORDS_SHOWN = 400  # characters of a server's own message that an error repeats
-
-
-class EndpointError(Exception):
-    """No usable reply. Says nothing about what was asked.
-
-    `kind` is timeout, connection, http_429, http_5xx, http_4xx (the endpoint is set up wrongly: never retried),
-    malformed (no chat completion), or the kind of the parse function's Unusable. `status` is the HTTP status, if any.
-    """
-
-    def __init__(self, kind: str, message: str, status: int | None = None, retry_after_s: float = 0.0) -> None:
-        super().__init__(f"{kind}: {message}")
-        self.kind = kind
-        self.message = message
-        self.status = status
-        self.retry_after_s = retry_after_s
-
-
-@dataclass
-class EndpointStats:
-    """What has been asked of an endpoint since the last `take`.
-
-    `calls` that were asked, `reused` answers that needed no call (the caller had them stored), `retries` on top of
-    the calls, `given_up` calls without a usable reply. `failures` counts failed tries by kind, cured or not;
-    `messages` keeps the last words of each kind. Tokens and latencies are of all replies, usable or not.
-    """
-
-    calls: int = 0
-    reused: int = 0
-    retries: int = 0
-    given_up: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    messages: dict[str, str] = field(default_factory=dict)
-    tokens_in: int = 0
-    tokens_out: int = 0
-    latencies_s: list[float] = field(default_factory=list)
-
-    def take(self) -> "EndpointStats":
-        """The figures so far, which start again from nothing."""
-        taken = replace(self)
-        vars(self).update(vars(EndpointStats()))
-        return taken
-
-    def most_frequent_failure(self) -> str | None:
-        """The commonest kind of failed try with its count and last words, None when nothing failed."""
-        if not self.failures:
-            return None
-        kind, count = self.failures.most_common(1)[0]
-        return f"{self.messages[kind]} ({count} of {self.calls + self.retries} tries)"
+BREAKING = ("timeout", "connection", "http_5xx", "malformed")  # what a server that is down or drowning does
 
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The client and the slots that belong to one event loop."""
+    """The client, the slots and the breaker of one server that belong to one event loop."""
 
-    client: "AsyncOpenAI"
+    url: str
+    client: "AsyncClient"
     slots: asyncio.Semaphore
+    breaker: Breaker
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call under way: its body, the servers as it prefers them, the one that failed it last."""
+
+    body: Mapping[str, Any]
+    order: Sequence[int]
+    avoided: int | None = None
 
 
 class Endpoint:
-    """A chat model behind an OpenAI-compatible URL, with a limit on concurrency, patience and retries.
+    """A chat model behind one or more OpenAI-compatible URLs, with a limit on concurrency, patience and retries.
+
+    With several, each call goes to the server that its `affinity` belongs to, so that a server's prefix cache serves
+    all calls with one beginning; to another while that one is down (`data.replicas`), or when it has just failed it.
 
     Clients live in event loops, and so does this one: each loop that asks gets its own connections and its own
     `max_concurrency` slots, made at the first request. `async with` closes those of the running loop.
 
     Args:
-        base_url: up to and with /v1.
+        base_url: up to and with /v1; several as a list or with commas between.
         api_key_env: environment variable that holds the key, read here and kept out of every message. Where it is
             unset, servers on this machine or on plain http are sent "EMPTY".
         timeout_s: for one try, from the request to the last byte of the reply.
         max_retries: further tries after timeouts, dropped connections, 429, 5xx and unusable replies.
+        max_concurrency: calls at once, to each of the URLs.
         backoff_s: upper end of the first random pause before a retry; it doubles from try to try.
 
     Raises:
@@ -101,7 +72,7 @@ class Endpoint:
 
     def __init__(
         self,
-        base_url: str,
+        base_url: str | Sequence[str],
         model: str,
         *,
         api_key_env: str,
@@ -111,42 +82,86 @@ class Endpoint:
         backoff_s: float = 1.0,
     ) -> None:
         self.model = model
-        self.shown_url = _shown(base_url)
+        self.urls = split_urls(base_url)
+        self.shown_url = ", ".join(map(_shown, self.urls))
         self.stats = EndpointStats()
-        self._base_url = base_url
-        self._key = _key(base_url, api_key_env)
+        self._api_key_env = api_key_env
+        self._keys = [_key(url, api_key_env) for url in self.urls]
+        self._key = self._keys[0]
         self._timeout_s = timeout_s
         self._max_retries = max_retries
         self._max_concurrency = max_concurrency
+        self._backoff_s = backoff_s
         self._backoff = wait_random_exponential(multiplier=backoff_s, max=30.0)
-        self._sessions: dict[asyncio.AbstractEventLoop, _Session] = {}
+        self._sessions: dict[asyncio.AbstractEventLoop, tuple[_Session, ...]] = {}
 
-    async def ask(self, messages: Sequence[Mapping[str, str]], parse: Callable[[Reply], T], **sampling: Any) -> T:
+    async def ask(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        parse: Callable[[Reply], T],
+        *,
+        affinity: str | None = None,
+        **sampling: Any,
+    ) -> T:
         """What `parse` makes of the model's reply; `sampling` goes into the request as it is.
+
+        Args:
+            affinity: calls with the same one go to the same server; without it, calls with the same messages do.
 
         Raises:
             EndpointError: of the last try, when none gave a reply that `parse` could use.
         """
-        body = {"model": self.model, "messages": messages, **sampling}
+        text = messages[-1]["content"] if affinity is None else affinity
+        call = _Call({"model": self.model, "messages": messages, **sampling}, by_affinity(self.urls, text))
         self.stats.calls += 1
         tries = AsyncRetrying(
             stop=stop_after_attempt(self._max_retries + 1),
-            retry=retry_if_exception(lambda error: isinstance(error, EndpointError) and error.kind != "http_4xx"),
+            retry=retry_if_exception(lambda error: isinstance(error, EndpointError) and not error.is_final),
             wait=self._pause_s,
             before_sleep=self._count_retry,
             reraise=True,
         )
         try:
-            return await tries(self._try, body, parse)
+            return await tries(self._try, call, parse)
         except EndpointError:
             self.stats.given_up += 1
             raise
 
+    async def models(self) -> tuple[str, ...]:
+        """The names that the first server lists, none where it keeps no list.
+
+        Raises:
+            EndpointError: the server cannot be reached.
+        """
+        try:
+            listed = json.loads(await self._send(self._servers()[0], "GET", "/models", None))
+            return tuple(str(model["id"]) for model in listed["data"])
+        except (ValueError, LookupError, TypeError):
+            return ()
+        except EndpointError as error:
+            if error.kind in ("connection", "timeout"):
+                raise
+            return ()
+
+    def each(self) -> "tuple[Endpoint, ...]":
+        """One endpoint for each of the URLs, otherwise like this one, with figures of its own."""
+        return tuple(
+            Endpoint(
+                [url],
+                self.model,
+                api_key_env=self._api_key_env,
+                timeout_s=self._timeout_s,
+                max_retries=self._max_retries,
+                max_concurrency=self._max_concurrency,
+                backoff_s=self._backoff_s,
+            )
+            for url in self.urls
+        )
+
     async def close(self) -> None:
         """Closes the running loop's connections; asking again opens new ones."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.client.close()
+        for session in self._sessions.pop(asyncio.get_running_loop(), ()):
+            await session.client.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -154,48 +169,100 @@ class Endpoint:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _try(self, body: Mapping[str, Any], parse: Callable[[Reply], T]) -> T:
-        session = self._session()
-        async with session.slots:
-            # Written out only now: thousands of requests may wait for a slot. Half a surrogate pair cannot be sent.
-            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-            started = time.perf_counter()
-            raw = await self._post(session.client, content)
+    async def _try(self, call: _Call, parse: Callable[[Reply], T]) -> T:
+        raw, latency_s = await self._exchange(call)
         try:
-            reply = read_reply(raw, time.perf_counter() - started)
+            reply = read_reply(raw, latency_s)
             self.stats.tokens_in += reply.tokens_in
             self.stats.tokens_out += reply.tokens_out
+            self.stats.tokens_cached += reply.tokens_cached
             self.stats.latencies_s.append(reply.latency_s)
             return parse(reply)
         except Unusable as error:
-            self._fail(error.kind, str(error))
+            self._fail(error.kind, str(error), is_final=error.is_final)
 
-    async def _post(self, client: "AsyncOpenAI", content: bytes) -> bytes:
+    async def _exchange(self, call: _Call) -> tuple[bytes, float]:
+        """The body of a server's response, and the seconds that it took."""
+        while True:
+            place, session = await self._server_for(call)
+            async with session.slots:
+                if not session.breaker.admits(time.monotonic()):
+                    continue  # it has failed others while this call waited for its slot
+                # Written out only now: thousands of requests may wait for a slot. Half a surrogate pair cannot be sent.
+                content = json.dumps(call.body, ensure_ascii=False).encode("utf-8", "replace")
+                started = time.perf_counter()
+                is_probe = session.breaker.begin()
+                try:
+                    raw = await self._send(session, "POST", "/chat/completions", content)
+                except EndpointError as error:
+                    call.avoided = place
+                    if error.kind in BREAKING:
+                        session.breaker.failed(time.monotonic(), is_probe, str(error))
+                    else:
+                        session.breaker.worked()
+                    raise
+                except BaseException:
+                    session.breaker.cancelled(is_probe)
+                    raise
+                session.breaker.worked()
+                return raw, time.perf_counter() - started
+
+    async def _server_for(self, call: _Call) -> tuple[int, _Session]:
+        """The server that the call prefers of those that may be asked, another than the one that failed it last.
+
+        Where none may be asked the call waits, which is no failure of its own, until each has failed as many probes as
+        a call has retries.
+        """
+        servers = self._servers()
+        while True:
+            now = time.monotonic()
+            admitting = [place for place in call.order if servers[place].breaker.admits(now)]
+            if admitting:
+                place = next((place for place in admitting if place != call.avoided), admitting[0])
+                return place, servers[place]
+            soonest = min((server.breaker for server in servers), key=lambda breaker: breaker.wait_s(now))
+            wait_s = soonest.wait_s(now)
+            if all(server.breaker.failed_probes >= self._max_retries for server in servers):
+                self._fail("circuit_open", f"not asked for {wait_s:.1f} s: {soonest.reason}", is_final=True)
+            await asyncio.sleep(wait_s + random.uniform(0, self._backoff_s))
+
+    async def _send(self, session: _Session, method: str, path: str, content: bytes | None) -> bytes:
         import httpx2
-        from openai import APIConnectionError, APIStatusError
 
         try:
-            # The raw reply, not the client's typed one: that is built without checks, costs a third more time, and
-            # loses the keys that reasoning arrives in.
             async with asyncio.timeout(self._timeout_s):  # of the whole reply: a dribble of bytes is no progress
-                response = await client.post("/chat/completions", cast_to=httpx2.Response, content=content)
+                response = await session.client.request(method, session.url.rstrip("/") + path, content=content)
         except TimeoutError:
-            self._fail("timeout", f"no whole reply within {self._timeout_s:g} s")
-        except APIConnectionError as error:
-            self._fail("connection", str(error.__cause__ or error))
-        except APIStatusError as error:
-            status = error.status_code
-            retry_after_s = pause_asked_s(error.response.headers.get("retry-after", "0"))
-            self._fail(kind_of_status(status), f"HTTP {status}, {error.response.text}", status, retry_after_s)
+            self._fail("timeout", f"no whole reply within {self._timeout_s:g} s", url=session.url)
+        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+            self._fail("connection", str(error) or type(error).__name__, url=session.url)
+        if response.status_code >= 400:
+            self._fail(
+                kind_of_status(response.status_code),
+                f"HTTP {response.status_code}, {response.text}",
+                response.status_code,
+                pause_asked_s(response.headers.get("retry-after", "0")),
+                url=session.url,
+            )
         return response.content
 
-    def _fail(self, kind: str, reason: str, status: int | None = None, retry_after_s: float = 0.0) -> NoReturn:
+    def _fail(
+        self,
+        kind: str,
+        reason: str,
+        status: int | None = None,
+        retry_after_s: float = 0.0,
+        *,
+        url: str | None = None,
+        is_final: bool = False,
+    ) -> NoReturn:
         """Counts a failed try and raises its error, without the key and without what a terminal would obey."""
-        if self._key != NO_KEY:
-            reason = reason.replace(self._key, "***")
+        for key in self._keys:
+            reason = reason.replace(key, "***") if key != NO_KEY else reason
         printable = "".join(char if char.isprintable() else " " for char in reason)
         words = " ".join(printable.split())[:WORDS_SHOWN]
-        error = EndpointError(kind, f"{self.model} at {self.shown_url}: {words}", status, retry_after_s)
+        where = self.shown_url if url is None else _shown(url)
+        error = EndpointError(kind, f"{self.model} at {where}: {words}", status, retry_after_s, is_final=is_final)
         self.stats.failures[kind] += 1
         self.stats.messages[kind] = str(error)
         raise error from None
@@ -209,26 +276,25 @@ class Endpoint:
     def _count_retry(self, _: RetryCallState) -> None:
         self.stats.retries += 1
 
-    def _session(self) -> _Session:
+    def _servers(self) -> tuple[_Session, ...]:
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            self._sessions = {other: session for other, session in self._sessions.items() if not other.is_closed()}
-            self._sessions[loop] = _Session(self._client(), asyncio.Semaphore(self._max_concurrency))
+            self._sessions = {other: held for other, held in self._sessions.items() if not other.is_closed()}
+            self._sessions[loop] = tuple(map(self._session, self.urls, self._keys))
         return self._sessions[loop]
 
-    def _client(self) -> "AsyncOpenAI":
+    def _session(self, url: str, key: str) -> _Session:
         import httpx2
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-        # As many connections as slots, all of them kept: the slots are the one limit.
+        from data.connections import Connections
+
+        transport = None if getproxies() else Connections(self._max_concurrency)
         limits = httpx2.Limits(max_connections=self._max_concurrency, max_keepalive_connections=self._max_concurrency)
-        return AsyncOpenAI(
-            base_url=self._base_url,
-            api_key=self._key,
-            max_retries=0,
-            timeout=None,
-            http_client=DefaultAsyncHttpxClient(limits=limits, timeout=None),
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        client = httpx2.AsyncClient(
+            headers=headers, transport=transport, limits=limits, timeout=None, follow_redirects=True
         )
+        return _Session(url, client, asyncio.Semaphore(self._max_concurrency), Breaker(2 * self._backoff_s))
 
 
 def _key(base_url: str, api_key_env: str) -> str:

@@ -23,7 +23,7 @@ from data.mini_law import (
     possible_outcomes,
 )
 
-Split = Literal["train", "validation", "test"]
+Split = Literal["lesson", "train", "validation", "test"]
 
 WORLD_VERSION = 1  # a change to the law, the texts or the drawing of cases makes another world
 ACCEPTED, REJECTED = "인정", "부정"
@@ -32,7 +32,12 @@ REQUEST = "쟁점마다 판단하고 주문을 내라."
 
 MAX_TRIES = 500  # at telling one tree: a small one may have no telling that is in the split and leads to the order
 NUM_ISSUES_WEIGHTS = {3: 5, 4: 6, 5: 5, 6: 4, 7: 3, 8: 2}  # mean 5.0
-SPLIT_BUCKETS: dict[Split, range] = {"train": range(80), "validation": range(80, 90), "test": range(90, 100)}
+SPLIT_BUCKETS: dict[Split, range] = {  # "lesson" is for the base model, so that training meets no case it was taught
+    "lesson": range(40),
+    "train": range(40, 80),
+    "validation": range(80, 90),
+    "test": range(90, 100),
+}
 
 
 def generate(
@@ -45,7 +50,7 @@ def generate(
     key "mini" holds what the exact judge and the well-formed answer need.
 
     Args:
-        split: "train", "validation" or "test".
+        split: "lesson", "train", "validation" or "test".
         undecidable_frac: how often the facts leave an issue open. The court decides it by a coin, which falls the
             same way whenever the same text is told.
         order_first: whether the well-formed answer begins with the order instead of ending with it.
@@ -220,20 +225,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         "rules, for trying the whole loop without a judge model. No case occurs in two splits, whatever the seeds.",
         epilog="example: python data/mini.py --out outputs/mini --seed 0 --train 4000 --test 200",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, validation.jsonl, test.jsonl")
+    parser.add_argument("--out", type=Path, required=True, help="folder for one file a split, such as train.jsonl")
     parser.add_argument("--seed", type=int, default=0)
     for split in SPLIT_BUCKETS:
         parser.add_argument(f"--{split}", type=int, default=0, metavar="N", help=f"number of {split} cases")
     parser.add_argument("--undecidable-frac", type=float, default=0.25, help="how often the facts leave an issue open")
     parser.add_argument("--order-first", action="store_true", help="the well-formed answer begins with the order")
     args = parser.parse_args(argv)
-    wanted = {split: getattr(args, split) for split in SPLIT_BUCKETS}
-    if not any(wanted.values()):
-        parser.error("nothing to write: give --train, --validation or --test a number of cases")
+    wanted = {split: num_cases for split in SPLIT_BUCKETS if (num_cases := getattr(args, split))}
+    if not wanted:
+        parser.error("nothing to write: give --train, --test or another split a number of cases")
     variant = {"undecidable_frac": args.undecidable_frac, "order_first": args.order_first}
     for split, num_cases in wanted.items():
-        if num_cases == 0:
-            continue
         try:
             records = generate(args.seed, split, num_cases, **variant)
         except ValueError as error:

@@ -11,9 +11,16 @@ from typing import Any
 LONGEST_PAUSE_S = 120.0  # a server may ask for more patience than this; a run should rather hear of it
 
 
+# A token as it was written, and the logarithms of the probabilities of those that could have stood there.
+TokenChoices = tuple[str, Mapping[str, float]]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat completion as it arrived. Empty `content` beside a full `reasoning` is what reasoning parsers leave."""
+    """A chat completion as it arrived. Empty `content` beside a full `reasoning` is what reasoning parsers leave.
+
+    `tokens_cached` of the `tokens_in` were in the server's prefix cache, where it tells; `logprobs` where asked for.
+    """
 
     content: str
     reasoning: str
@@ -21,6 +28,8 @@ class Reply:
     tokens_in: int
     tokens_out: int
     latency_s: float
+    tokens_cached: int = 0
+    logprobs: tuple[TokenChoices, ...] = ()
 
     @property
     def text(self) -> str:
@@ -29,11 +38,12 @@ class Reply:
 
 
 class Unusable(Exception):  # noqa: N818  (the reply's state, raised by parse functions)
-    """The reply arrived but is not what was asked for; `kind` is what it is counted as."""
+    """The reply arrived but is not what was asked for; `kind` is what it is counted as, `is_final` forbids a retry."""
 
-    def __init__(self, reason: str, kind: str = "unusable") -> None:
+    def __init__(self, reason: str, kind: str = "unusable", *, is_final: bool = False) -> None:
         super().__init__(reason)
         self.kind = kind
+        self.is_final = is_final
 
 
 def read_reply(raw: bytes, latency_s: float) -> Reply:
@@ -53,9 +63,16 @@ def read_reply(raw: bytes, latency_s: float) -> Reply:
             tokens_in=int(usage.get("prompt_tokens") or 0),
             tokens_out=int(usage.get("completion_tokens") or 0),
             latency_s=latency_s,
+            tokens_cached=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+            logprobs=tuple(map(_choices, (choice.get("logprobs") or {}).get("content") or ())),
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         raise Unusable(f"no chat completion: {raw.decode('utf-8', 'replace')}", "malformed") from None
+
+
+def _choices(entry: Mapping[str, Any]) -> TokenChoices:
+    logprobs = {top["token"]: float(top["logprob"]) for top in entry.get("top_logprobs") or ()}
+    return entry["token"], {entry["token"]: float(entry["logprob"]), **logprobs}
 
 
 def _text(message: Mapping[str, Any], key: str) -> str:

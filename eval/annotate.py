@@ -12,10 +12,9 @@ from data.loading import load_cases
 from data.store import Store
 from eval.annotation import KEY_NAME, Key, assign, choose, marks_of, merge, read_key
 from eval.flags import add_case_options, positive
-from eval.judging import is_empty
 from eval.results import INPUT_ERRORS, Grade, InputError, read_grades, read_responses
 from eval.workbook import read_workbook, write_workbook
-from rewards.answer import final_answer
+from rewards.answer import final_answer, is_empty
 from rewards.score import score_case
 
 GUIDE_TEXT = Path(__file__).with_name("annotation_guide.ko.txt")

@@ -24,9 +24,9 @@ def positive(text: str) -> int:
     return number
 
 
-def add_case_options(parser: argparse.ArgumentParser) -> None:
+def add_case_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """The options that say which cases: a file or hub id, its split, and how many of them."""
-    parser.add_argument("--cases", required=True, help="case file (JSON Lines or Parquet) or hub id")
+    parser.add_argument("--cases", required=required, help="case file (JSON Lines or Parquet) or hub id")
     parser.add_argument("--split", help="the split of a hub data set")
     parser.add_argument(
         "--on-invalid", default="error", choices=("error", "skip"), help="what to do with invalid cases"

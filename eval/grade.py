@@ -8,11 +8,11 @@ from pathlib import Path
 from data.jsonl import write_json
 from data.loading import load_cases
 from eval.flags import JUDGE_HELP, add_case_options, add_config_options, config_from, judge_options
-from eval.judging import RECORDED, DeadJudgeError, grade_file, is_empty
+from eval.judging import RECORDED, DeadJudgeError, grade_file
 from eval.likert import LikertGrade, grade_likert, likert_table, summarize_likert
 from eval.results import INPUT_ERRORS, Grade, InputError, Key, read_responses, set_aside
 from eval.summary import print_tables, summarize_grades, summary_table
-from rewards.answer import final_answer
+from rewards.answer import final_answer, is_empty
 from rewards.gates import GateConfig
 from rewards.judge import JudgeConfig
 

@@ -22,17 +22,17 @@ from eval.results import (
     read_grades,
 )
 from eval.workers import work_through
-from rewards.answer import final_answer
+from rewards.answer import final_answer, is_empty
 from rewards.gates import GateConfig, gate
 from rewards.judge import Judge, JudgeConfig, load_judge
-from rewards.rubric import prompt_version
-from rewards.score import Judgment, score_case
+from rewards.judge_card import verdict_settings
+from rewards.score import Judgment, nothing_found, score_case
 
 if TYPE_CHECKING:
     from rewards.mini_judge import MiniJudge
 
 MAX_UNJUDGED_IN_A_ROW = 8  # after as many responses without one verdict between them, the judge is dead
-COSTS = ("calls", "retries", "given_up", "tokens_in", "tokens_out")
+COSTS = ("calls", "retries", "given_up", "tokens_in", "tokens_cached", "tokens_out")
 RECORDED = "recorded"  # in place of a judge: the verdicts that the response file holds
 
 
@@ -59,18 +59,8 @@ def grade_response(
         from rewards.mini_judge import count_extra_issues
 
         num_extra_issues = count_extra_issues(case, answer)
-    reason = gate(answer, response.finish_reason, gates)
+    reason = gate(answer, response.finish_reason, gates, case.question)
     return Grade(response, judge, judgments, score_case(case, judgments, quorum), reason, num_extra_issues)
-
-
-def is_empty(answer: str) -> bool:
-    """Whether an answer has neither letter nor digit: then there is nothing to judge."""
-    return not any(map(str.isalnum, answer))
-
-
-def nothing_found(case: Case) -> dict[str, Judgment | None]:
-    """The verdicts on an empty answer, by rule and without a call: it treats no issue and gives no order."""
-    return {issue.id: Judgment(False, False) for issue in case.issues}
 
 
 async def judge_responses(
@@ -123,7 +113,7 @@ def grade_file(
     """
     pairs = [(cases[response.case_id], response) for response in responses.responses if response.case_id in cases]
     quorum = 1.0 if config is None else config.judge_quorum
-    pin_settings(out / "grades.meta.json", _judge_settings(config))
+    pin_settings(out / "grades.meta.json", judge_settings(config))
     grades = read_grades(out / "grades.jsonl", cases, quorum)
     for _, response in pairs:
         if response.key in grades and grades[response.key].response.text != response.text:
@@ -158,16 +148,23 @@ def grade_file(
                 with suppress(DeadJudgeError):
                     asyncio.run(judge_responses(judge, failed, keep, config.judge_max_concurrency))
             finally:
-                keep_cost(out, judge.stats)
+                keep_cost(out, config, judge.stats)
     return {response.key: grades[response.key] for _, response in pairs}
 
 
-def keep_cost(out: Path, stats: EndpointStats) -> None:
-    """Add what a judge has been asked for to `out`/cost.jsonl, one line a run: verdicts from the store cost nothing."""
-    if stats.calls:
-        cost = {name: getattr(stats, name) for name in COSTS} | {"latency_s": sum(stats.latencies_s)}
-        with Appender(out / "cost.jsonl") as file:
-            file.append(cost)
+def keep_cost(out: Path, config: JudgeConfig, stats: EndpointStats) -> None:
+    """Print what a judge has been asked for, and add it to `out`/cost.jsonl: verdicts from the store cost nothing.
+
+    Money where judge_prices are set.
+    """
+    if not stats.calls:
+        return
+    money = config.cost(stats.tokens)
+    cost = {name: getattr(stats, name) for name in COSTS} | {"latency_s": sum(stats.latencies_s), "cost": money}
+    with Appender(out / "cost.jsonl") as file:
+        file.append(cost)
+    tokens = f"{stats.tokens_in:,} tokens in ({stats.tokens_cached:,} cached), {stats.tokens_out:,} out"
+    print(f"judge: {stats.calls:,} calls, {tokens}" + ("" if money is None else f", cost {money:,.4g}"))
 
 
 def _load_judge(config: JudgeConfig, cases: Sequence[Case]) -> "Judge | MiniJudge":
@@ -186,11 +183,11 @@ async def _judge_nothing(judge: "MiniJudge", cases: Sequence[Case]) -> None:
         await judge.judge_case(case, "")
 
 
-def _judge_settings(config: JudgeConfig | None) -> dict[str, Any]:
+def judge_settings(config: JudgeConfig | None) -> dict[str, Any]:
     """What verdicts depend on: not where the judge runs, nor how patiently it is asked."""
     if config is None:
         return {"judge": RECORDED}
     if config.judge == "mini":
         return {"judge": "mini"}
-    names = ("judge", "judge_model", "judge_temperature", "judge_max_tokens", "judge_rationales", "judge_quorum")
-    return {name: getattr(config, name) for name in names} | {"prompt_version": prompt_version()}
+    names = ("judge_max_tokens", "judge_quorum")
+    return verdict_settings(config) | {name: getattr(config, name) for name in names}

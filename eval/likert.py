@@ -14,14 +14,14 @@ from rich.table import Table
 from data.cases import Case
 from data.jsonl import Appender, JsonlError, read_jsonl
 from eval.estimates import Panel
-from eval.judging import MAX_UNJUDGED_IN_A_ROW, DeadJudgeError, is_empty, keep_cost
+from eval.judging import MAX_UNJUDGED_IN_A_ROW, DeadJudgeError, keep_cost
 from eval.metrics import bootstrap_means, interval
 from eval.progress import progress_bar
 from eval.raters import Item, Rater, item_of, named_path, panels, scores_of
 from eval.results import InputError, Key, Response, ResponseFile, SettingsError, pin_settings, response_of
 from eval.summary import interval_cell, new_table
 from eval.workers import work_through
-from rewards.answer import final_answer
+from rewards.answer import final_answer, is_empty
 from rewards.judge import Judge, JudgeConfig, load_judge
 from rewards.judge_card import verdict_settings
 from rewards.likert import TOP, Likert, LikertJudge, prompt_version
@@ -90,7 +90,7 @@ def grade_likert(
         try:
             asyncio.run(grade_all())
         finally:
-            keep_cost(out, judge.stats)
+            keep_cost(out, config, judge.stats)
     return {response.key: grades[response.key] for _, response in pairs}
 
 

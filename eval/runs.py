@@ -13,7 +13,7 @@ from data.prompts import PromptStyle
 from eval.engine import ADAPTER_CONFIG, Policy
 from eval.results import InputError
 from rewards.gates import GateConfig
-from rewards.judge import JudgeConfig
+from rewards.judge_config import JudgeConfig, eval_judge_settings
 
 BASE = "base"
 FINAL = "final"
@@ -23,7 +23,8 @@ FINAL = "final"
 class Run:
     """A run as evaluation sees it: the settings that evaluation shares with it.
 
-    `judge` and `gates` hold the fields of JudgeConfig and GateConfig that the run was configured with.
+    `judge`, `eval_judge` and `gates` hold the fields of JudgeConfig and GateConfig that the run was configured with.
+    `lora_rank` is that of its adapters, 0 if it trains all weights.
     """
 
     directory: Path
@@ -34,8 +35,10 @@ class Run:
     prompt_style: PromptStyle
     max_completion_length: int
     judge: Mapping[str, Any]
+    eval_judge: Mapping[str, Any]
     gates: Mapping[str, Any]
     chat_template_kwargs: Mapping[str, Any]
+    lora_rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,11 @@ def read_run(directory: str | Path) -> Run:
         dtype=config.get("dtype"),
         prompt_style=config["prompt_style"],
         max_completion_length=config["max_completion_length"],
-        judge={field.name: config[field.name] for field in fields(JudgeConfig) if field.name in config},
+        judge={f.name: config[f.name] for f in fields(JudgeConfig) if config.get(f.name) is not None},
+        eval_judge=eval_judge_settings(config),
         gates={field.name: config[field.name] for field in fields(GateConfig) if field.name in config},
         chat_template_kwargs=config.get("chat_template_kwargs") or {},
+        lora_rank=config.get("lora_r", 0) if config.get("use_peft") else 0,
     )
 
 
@@ -96,6 +101,17 @@ def find_checkpoints(run: Run) -> tuple[list[Checkpoint], list[str]]:
     if len(checkpoints) == 1 and not partial and has_whole_weights(run.directory):
         checkpoints.append(Checkpoint(FINAL, None, _policy(run, run.directory)))
     return checkpoints, partial
+
+
+def is_over(run: Run) -> bool:
+    """Whether training has come to its end: its final model is there, and is newer than what it wrote at its start.
+
+    An older one is of an earlier training that has been gone on with.
+    """
+    if not has_whole_weights(run.directory):
+        return False
+    newest = max(path.stat().st_mtime for path in run.directory.glob("*.safetensors"))
+    return newest >= (run.directory / "config.yaml").stat().st_mtime
 
 
 def has_whole_weights(directory: Path) -> bool:

@@ -155,7 +155,7 @@ def _solve_there(args: argparse.Namespace, missing: Sequence[Question], keep: Ke
     request = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
     wanted = {name: value for name, value in request.items() if value is not None}
     lost = asyncio.run(ask_endpoint(endpoint, missing, keep, args.concurrency, wanted))
-    print(f"tokens: {endpoint.stats.tokens_in:,} in, {endpoint.stats.tokens_out:,} out")
+    print(cost_line(endpoint.stats.tokens_in, endpoint.stats.tokens_out, args.prices))
     for kind, count in lost.most_common():
         print(f"{count} responses were lost ({kind}): {endpoint.stats.messages[kind]}", file=sys.stderr)
     return lost.total()
@@ -163,17 +163,29 @@ def _solve_there(args: argparse.Namespace, missing: Sequence[Question], keep: Ke
 
 def _solve_here(args: argparse.Namespace, policy: Policy, missing: Sequence[Question], keep: Keep) -> int:
     prompts = Prompts(policy, args.request.get("chat_template_kwargs"))
-    longest = max(len(prompts.encode(question.messages)) for question in missing)
+    lengths = [len(prompts.encode(question.messages)) for question in missing]
     engine = Engine(
         policy,
-        max_model_len=longest + args.max_tokens,
+        max_model_len=max(lengths) + args.max_tokens,
         max_lora_rank=0 if policy.adapter is None else lora_rank(policy.adapter),
         tensor_parallel_size=args.tensor_parallel_size,
     )
     sampling = {"temperature": args.temperature, "max_tokens": args.max_tokens}
     num_tokens = ask_policy(engine, prompts, missing, args.model, keep, **sampling)
-    print(f"tokens: {num_tokens:,} out")
+    print(cost_line(sum(lengths), num_tokens, args.prices))
     return 0
+
+
+def cost_line(tokens_in: int, tokens_out: int, prices: tuple[float, float] | None) -> str:
+    """What a run has used, and what it cost where the prices of a million tokens in and out are known.
+
+    >>> cost_line(2_000_000, 500_000, (0.15, 0.6))  # 0.30 + 0.30
+    'tokens: 2,000,000 in, 500,000 out, cost 0.6'
+    """
+    tokens = f"tokens: {tokens_in:,} in, {tokens_out:,} out"
+    if prices is None:
+        return tokens
+    return f"{tokens}, cost {(tokens_in * prices[0] + tokens_out * prices[1]) / 1e6:,.4g}"
 
 
 def _as_it_is(reply: Reply) -> Reply:
@@ -185,6 +197,13 @@ def _temperature(text: str) -> float:
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"must lie in [0, 2], got {text}")
     return value
+
+
+def _prices(text: str) -> tuple[float, float]:
+    price_in, price_out = map(float, text.split(","))
+    if not min(price_in, price_out) >= 0:
+        raise argparse.ArgumentTypeError(f"must be 0 or more, got {text}")
+    return price_in, price_out
 
 
 def _json_object(text: str) -> dict[str, Any]:
@@ -211,6 +230,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--samples", type=positive, default=1, help="responses per case")
     parser.add_argument("--temperature", type=_temperature, default=0.0, help="0 decodes greedily")
     parser.add_argument("--max-tokens", type=positive, default=4096)
+    parser.add_argument(
+        "--prices", type=_prices, metavar="IN,OUT", help="of a million tokens, to tell the cost in the end: 0.15,0.6"
+    )
     parser.add_argument(
         "--request",
         type=_json_object,

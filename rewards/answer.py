@@ -33,3 +33,8 @@ def final_answer(text: str) -> str:
         is_thinking = not tag["closing"] and (is_thinking or not tag["empty"])
         end = tag.end()
     return "" if is_thinking else "".join([*said, text[end:]]).strip()
+
+
+def is_empty(answer: str) -> bool:
+    """Whether an answer has neither letter nor digit: then there is nothing to judge."""
+    return not any(map(str.isalnum, answer))

@@ -39,8 +39,14 @@ class MiniJudge:
     def __init__(self) -> None:
         self.stats = EndpointStats()  # stays at zero: nothing is asked
 
-    async def judge_case(self, case: Case, answer: str) -> dict[str, Judgment]:
-        """Issue id -> judgment for every issue of the case, the root included; none is ever missing.
+    async def judge_case(
+        self,
+        case: Case,
+        answer: str,
+        *,
+        deadline_s: float | None = None,  # noqa: ARG002
+    ) -> dict[str, Judgment]:
+        """Issue id -> judgment for every issue of the case, the root included; none is ever missing, or late.
 
         Raises:
             ValueError: the case is not of the mini world.

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from data.cases import Case
 from data.endpoint import EndpointStats
 from rewards.answer import final_answer
-from rewards.gates import GATE_REASONS, GateConfig, gate
+from rewards.early import EarlyJudge
+from rewards.gates import GATE_REASONS, GateConfig, GateReason, gate
 from rewards.judge import Judge, JudgeConfig, judge_batch
 from rewards.mini_judge import MiniJudge, count_extra_issues
 from rewards.score import Judgment, Score, score_case
@@ -17,7 +18,7 @@ from rewards.score import Judgment, Score, score_case
 RewardKind = Literal["legit", "order_only"]
 FAILURE_KINDS = (
     "timeout", "connection", "http_429", "http_5xx", "http_4xx", "malformed",
-    "length", "whitespace", "filtered", "unusable", "other",
+    "circuit_open", "length", "whitespace", "filtered", "logprobs", "unusable", "other",
 )  # fmt: skip
 
 
@@ -91,13 +92,21 @@ def reward_of(graded: Graded, config: RewardConfig) -> float | None:
     return graded.score.total if config.reward == "legit" else 10 * graded.score.order
 
 
+def read_completion(
+    case: Case, text: str, ids: Sequence[int], gates: GateConfig, end_token_ids: frozenset[int]
+) -> tuple[str, GateReason | None]:
+    """The answer that a completion gives, and why a gate holds it back from the judge; None if none does."""
+    answer = final_answer(text)
+    return answer, gate(answer, "stop" if ids and ids[-1] in end_token_ids else "length", gates, case.question)
+
+
 async def rubric_reward(
     completions: Sequence[Sequence[Mapping[str, str]]],
     completion_ids: Sequence[Sequence[int]],
     doc_id: Sequence[str],
     *,
     cases: Mapping[str, Case],
-    judge: Judge | MiniJudge,
+    judge: Judge | EarlyJudge | MiniJudge,
     reward: RewardConfig,
     gates: GateConfig,
     judging: JudgeConfig,
@@ -119,12 +128,12 @@ async def rubric_reward(
     Raises:
         JudgeUnavailable: something went to the judge, and nothing of it could be scored.
     """
-    answers = [final_answer(completion[-1]["content"]) for completion in completions]
-    reasons = [
-        gate(answer, "stop" if ids and ids[-1] in end_token_ids else "length", gates)
-        for answer, ids in zip(answers, completion_ids, strict=True)
+    read = [
+        read_completion(cases[id], completion[-1]["content"], ids, gates, end_token_ids)
+        for id, completion, ids in zip(doc_id, completions, completion_ids, strict=True)
     ]
-    items = [(cases[id], answer) for id, answer in zip(doc_id, answers, strict=True)]
+    reasons = [reason for _, reason in read]
+    items = [(cases[id], answer) for id, (answer, _) in zip(doc_id, read, strict=True)]
     judged = [item for item, reason in zip(items, reasons, strict=True) if reason is None]
     verdicts = iter(await judge_batch(judge, judged, judging.judge_deadline_s))
     graded = [
@@ -135,7 +144,7 @@ async def rubric_reward(
     if judged and not any(one.score for one in graded):
         raise JudgeUnavailable(_unavailable(len(judged), stats, judging))
 
-    metrics = batch_metrics(graded, stats)
+    metrics = batch_metrics(graded, stats, judging.costs(stats))
     if isinstance(judge, MiniJudge):
         metrics["mini/extra_issues"] = [float(count_extra_issues(*item)) for item in judged]
     for name, values in metrics.items():
@@ -147,13 +156,17 @@ async def rubric_reward(
     return [reward_of(one, reward) for one in graded]
 
 
-def batch_metrics(graded: Sequence[Graded], stats: EndpointStats) -> dict[str, list[float]]:
+def batch_metrics(
+    graded: Sequence[Graded], stats: EndpointStats, costs: tuple[float | None, float | None] = (None, None)
+) -> dict[str, list[float]]:
     """What a batch tells, by name: always the same names, whatever happened in it.
 
     A metric of completions has one value for each of those that it is about, so that TRL's mean over all values of
     all ranks is the mean over completions: `score/*` and `judge/correct_without_coverage_frac` are about the scored
     ones, `gate/*_frac` and `judge/unscored_frac` about all. `judge/calls`, `retries`, `reused`, `failures/*` (tries
-    that failed, cured or not) and tokens are one process's sums for the batch, latencies one process's percentiles.
+    that failed, cured or not), tokens and `judge/cost` are one process's sums for the batch, `judge/cost_so_far` those
+    since it began, latencies one process's percentiles. `judge/self_disagreement` is about the issues that were judged
+    more than once.
 
     No value at all is logged as NaN, for every rank must log the same names. TRL then drops this one batch of the
     metric from the log, on all ranks: with many ranks and few completions each, a gap where one rank scored none.
@@ -174,7 +187,11 @@ def batch_metrics(graded: Sequence[Graded], stats: EndpointStats) -> dict[str, l
         "judge/reused": [float(stats.reused)],
         **{f"judge/failures/{kind}": [float(count)] for kind, count in failures.items()},
         "judge/tokens_in": [float(stats.tokens_in)],
+        "judge/tokens_cached": [float(stats.tokens_cached)],
         "judge/tokens_out": [float(stats.tokens_out)],
+        "judge/cost": [costs[0]] if costs[0] is not None else [],
+        "judge/cost_so_far": [costs[1]] if costs[1] is not None else [],
+        "judge/self_disagreement": [1.0] * stats.disagreed + [0.0] * (stats.repeated - stats.disagreed),
         "judge/latency_p50_s": _percentile(stats.latencies_s, 0.50),
         "judge/latency_p95_s": _percentile(stats.latencies_s, 0.95),
     }

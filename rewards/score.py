@@ -95,3 +95,8 @@ def score_case(case: Case, judgments: Mapping[str, Judgment | None], quorum: flo
         num_issues=len(ids),
         num_judged=len(judged) + 1,
     )
+
+
+def nothing_found(case: Case) -> dict[str, Judgment]:
+    """The verdicts on an empty answer, by rule and without a call: it treats no issue and gives no order."""
+    return {issue.id: Judgment(False, False) for issue in case.issues}

@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from fake_llm_server import FakeLLM, error, verdict
 from tiny_policy import copy_as_checkpoint, write_policy
 
 from data.jsonl import Appender
@@ -56,7 +59,6 @@ def solved(run_dir, records):
             checkpoint = run_dir / name
             checkpoint.mkdir(exist_ok=True)
             (checkpoint / "config.json").write_text("{}")
-            (checkpoint / "trainer_state.json").write_text("{}")
             header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
             weights = len(header).to_bytes(8, "little") + header + step.to_bytes(4, "little")
             (checkpoint / "model.safetensors").write_bytes(weights)
@@ -72,6 +74,8 @@ def solved(run_dir, records):
         with Appender(folder / "responses.jsonl") as file:
             for question in ask_about([from_record(record) for record in records], samples, "bare"):
                 file.append(question.response(name, gold.get(question.case_id, "모름: 인정"), "stop").to_record())
+        if step:
+            (checkpoint / "trainer_state.json").write_text("{}")  # makes it whole
 
     return write
 
@@ -84,7 +88,7 @@ def test_the_table_shows_each_checkpoint_and_the_gain_over_the_base(run_dir, sol
     solved(0, 0)
     solved(10, 3)
     solved(20, 6)
-    assert main([str(run_dir), "--sampling", "greedy"]) == 0
+    assert main([str(run_dir), "--sampling", "greedy", "--no-report"]) == 0
     figures = summary(run_dir)
     means = [figures[f"greedy/{name}/mean/score"] for name in ("base", "checkpoint-10", "checkpoint-20")]
     assert means == [0, 5, 10]
@@ -104,7 +108,7 @@ def test_greedy_has_one_sample_and_temperature_1_as_many_as_asked(run_dir, solve
     for step in (0, 10):
         solved(step, 3)
         solved(step, 3, "t1", samples=4)
-    assert main([str(run_dir), "--samples", "4"]) == 0
+    assert main([str(run_dir), "--samples", "4", "--no-report"]) == 0
     figures = summary(run_dir)
     assert figures["greedy/base/num_responses"] == NUM_CASES
     assert figures["t1/base/num_responses"] == 4 * NUM_CASES
@@ -115,11 +119,11 @@ def test_a_limit_shows_only_its_cases_and_loses_nothing(run_dir, solved, tmp_pat
     solved(0, 0)
     solved(10, 3)
     path = tmp_path / "few.json"
-    assert main([str(run_dir), "--sampling", "greedy", "--limit", "3", "--json", str(path)]) == 0
+    assert main([str(run_dir), "--sampling", "greedy", "--no-report", "--limit", "3", "--json", str(path)]) == 0
     few = json.loads(path.read_text())
     assert few["greedy/checkpoint-10/mean/score"] == 10
     assert few["greedy/checkpoint-10/num_cases"] == 3
-    assert main([str(run_dir), "--sampling", "greedy"]) == 0
+    assert main([str(run_dir), "--sampling", "greedy", "--no-report"]) == 0
     assert summary(run_dir)["greedy/checkpoint-10/mean/score"] == 5
 
 
@@ -127,9 +131,9 @@ def test_nothing_is_graded_twice(run_dir, solved):
     solved(0, 0)
     solved(10, 3)
     path = run_dir / "eval/checkpoint-10/greedy/grades.jsonl"
-    main([str(run_dir), "--sampling", "greedy"])
+    main([str(run_dir), "--sampling", "greedy", "--no-report"])
     first = path.read_bytes()
-    main([str(run_dir), "--sampling", "greedy"])
+    main([str(run_dir), "--sampling", "greedy", "--no-report"])
     assert path.read_bytes() == first
 
 
@@ -161,6 +165,92 @@ def test_a_run_without_held_out_cases_asks_for_some(run_dir, capsys):
     assert "--cases" in capsys.readouterr().err
 
 
+@pytest.fixture
+def two_judges(run_dir):
+    """Runs eval/checkpoints.py on a run that was trained by the judge at a server and is evaluated by the exact one."""
+
+    def run(server):
+        config = (run_dir / "config.yaml").read_text(encoding="utf-8").replace("judge: mini", "judge: endpoint")
+        judge = f"judge_base_url: {server.base_url}\njudge_model: kind\njudge_max_retries: 0\njudge_repeat_frac: 0\n"
+        (run_dir / "config.yaml").write_text(config + judge + "eval_judge: mini\n", encoding="utf-8")
+        return main([str(run_dir), "--sampling", "greedy", "--no-report"])
+
+    return run
+
+
+def test_what_one_judge_credits_and_the_other_rejects_is_told(run_dir, solved, records, two_judges, capsys):
+    solved(0, 0)
+    solved(10, 3)
+    config = (run_dir / "config.yaml").read_text(encoding="utf-8")
+    with FakeLLM(lambda _: verdict(True, True)) as server:
+        assert two_judges(server) == 0
+        num_asked = len(server.requests)
+        (run_dir / "config.yaml").write_text(config, encoding="utf-8")
+        assert two_judges(server) == 0
+        assert len(server.requests) == num_asked == sum(len(one["issues"]) for one in [*records, *records[:3]])
+    figures = summary(run_dir)
+    num_credits = [2 * len(record["issues"]) - 1 for record in records]
+    assert figures["greedy/base/exploitation"] == 1
+    assert figures["greedy/checkpoint-10/exploitation"] == pytest.approx(sum(num_credits[3:]) / sum(num_credits))
+    assert figures["greedy/checkpoint-10/mean/score"] == 5  # by the judge of evaluations
+    assert "100.0%" in capsys.readouterr().out
+
+
+def test_a_training_judge_that_is_gone_stops_no_evaluation(run_dir, solved, two_judges, capsys):
+    solved(0, 6)
+    with FakeLLM(lambda _: error(503, "gone")) as server:
+        assert two_judges(server) == 0
+    assert summary(run_dir)["greedy/base/mean/score"] == 10
+    assert "greedy/base/exploitation" not in summary(run_dir)
+    assert "Exploitation is not told" in capsys.readouterr().err
+
+
+def test_watching_evaluates_what_appears_until_the_final_model_is_there(run_dir, solved, capsys):
+    def wait_for(name):
+        while not (run_dir / "eval" / "summary.json").is_file() or f"greedy/{name}/num_cases" not in summary(run_dir):
+            assert watching.is_alive()
+            time.sleep(0.02)
+
+    def watch():
+        ended.append(main([str(run_dir), "--sampling", "greedy", "--watch", "0.1"]))
+
+    ended = []
+    solved(0, 0)
+    (run_dir / "config.json").write_text("{}")
+    model = run_dir / "model.safetensors"
+    model.write_bytes((8).to_bytes(8, "little") + b"{}      ")
+    os.utime(model, (0, 0))  # of an earlier training, which has been gone on with
+    watching = threading.Thread(target=watch)
+    watching.start()
+    wait_for("base")
+    solved(10, 3)
+    wait_for("checkpoint-10")
+    assert not ended
+    solved(20, 6)
+    os.utime(model)
+    watching.join(timeout=60)
+    assert ended == [0]
+    assert summary(run_dir)["greedy/checkpoint-20/mean/score"] == 10
+    assert (run_dir / "eval" / "report.html").stat().st_size > 100_000
+    assert f"report: {run_dir / 'eval' / 'report.html'}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_evaluation_goes_to_the_tracker_of_the_run(run_dir, solved):
+    solved(0, 0)
+    solved(10, 3)
+    with (run_dir / "config.yaml").open("a", encoding="utf-8") as file:
+        file.write("report_to: wandb\n")
+    command = [sys.executable, "eval/checkpoints.py", str(run_dir), "--sampling", "greedy", "--no-report"]
+    environ = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    few = subprocess.run([*command, "--limit", "2"], cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert few.returncode == 0, few.stderr
+    assert not (run_dir / "eval" / "logged.json").exists()
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert "logged to the run's tracker: greedy/base, greedy/checkpoint-10" in done.stdout
+    assert list(run_dir.glob("wandb/offline-run-*/*.wandb"))
+
+
 @pytest.mark.slow
 def test_one_engine_answers_for_all_checkpoints_and_only_for_what_is_missing(run_dir):
     write_policy(run_dir.parent / "base", seed=0)
@@ -169,7 +259,7 @@ def test_one_engine_answers_for_all_checkpoints_and_only_for_what_is_missing(run
     (second / "trainer_state.json").unlink()
 
     def evaluate():
-        command = [sys.executable, "eval/checkpoints.py", str(run_dir), "--samples", "2"]
+        command = [sys.executable, "eval/checkpoints.py", str(run_dir), "--samples", "2", "--no-report"]
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rewards.judge_config import JudgeConfig
 from train.config import OWN, read_settings
 from train.keys import known_options
 from train.yaml_file import ConfigError
@@ -147,7 +148,26 @@ def test_resuming_takes_true_for_latest(write, value, meaning):
 
 def test_no_key_belongs_to_two_configs():
     ours = [name for config in OWN for name in known_options([config]).keys() - known_options([]).keys()]
-    assert len(ours) == len(set(ours)) == sum(len(config.__dataclass_fields__) for config in OWN)
+    configs = (*OWN, JudgeConfig)  # once more with eval_ before its keys
+    assert len(ours) == len(set(ours)) == sum(len(config.__dataclass_fields__) for config in configs)
+
+
+def test_the_judge_of_evaluations_has_keys_of_its_own(write):
+    settings = read_settings([write(eval_judge="endpoint", eval_judge_base_url="http://a/v1", eval_judge_model="b")])
+    assert (settings.judge.judge, settings.eval_judge.judge, settings.eval_judge.judge_model) == (
+        "mini",
+        "endpoint",
+        "b",
+    )
+    assert not any(name.startswith("eval_judge") for name in settings.training)
+    assert read_settings([write()]).eval_judge == settings.judge
+    assert "did you mean eval_judge_model" in problems(write(eval_judge_modell="b"))[0]
+    assert "eval_judge_base_url must be set" in problems(write(eval_judge="endpoint"))[0]
+
+
+def test_the_best_checkpoint_is_never_chosen_by_the_training_reward(write):
+    (problem,) = problems(write(metric_for_best_model="reward"))
+    assert "metric_for_best_model must be one of eval_score" in problem
 
 
 def test_a_misspelled_key_ends_the_command_before_anything_heavy_loads(write):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.gates import GATE_REASONS, GateConfig, gate, hangul_frac, longest_loop
+from rewards.gates import GATE_REASONS, WINDOW, GateConfig, gate, hangul_frac, longest_loop, num_copied_letters
 
 MINI = "\n".join(
     [
@@ -173,11 +173,13 @@ def test_hangul_is_counted_among_letters(text, frac):
     assert hangul_frac(text) == pytest.approx(frac)
 
 
-@pytest.mark.parametrize("unit", ["가", LOOPED, "<", "(善", "| 1 | 가 |\n", "1", "- ", "A", "(", "가 "])
+@pytest.mark.parametrize(
+    "unit", ["가", LOOPED, "<", "(善", "| 1 | 가 |\n", "1", "- ", "A", "(", "가 ", "주문\n", "또는 기각한다 "]
+)
 def test_long_answers_take_linear_time(unit):
     text = unit * (100_000 // len(unit))
     start = time.process_time()
-    gate(text, "stop", GateConfig())
+    gate(text, "stop", GateConfig(), text)
     gate(text[:-2] + "가나", "stop", GateConfig(gate_max_loop_chars=10**6, gate_max_loop_frac=1.0))
     assert time.process_time() - start < 3
 
@@ -194,6 +196,7 @@ def test_each_gate_has_its_setting():
         {"gate_min_hangul_frac": 1.5},
         {"gate_min_hangul_frac": -0.1},
         {"gate_max_loop_frac": 2},
+        {"gate_max_copied_frac": -1},
         {"gate_max_loop_chars": 3},
     ],
 )
@@ -202,5 +205,52 @@ def test_an_impossible_setting_is_refused_by_name(setting):
         GateConfig(**setting)
 
 
+QUESTION = f"[사실관계]\n{ANSWER}\n\n[청구취지]\n- 원고: {ORDERS}\n\n위 재판의 결과를 예측하시오."
+FACTS = ANSWER.split("## 주문")[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (FACTS, "parroting"),
+        (FACTS.replace("\n", " ").replace("#", "**"), "parroting"),
+        (FACTS + "\n## 주문\n원고의 청구를 기각한다.", "parroting"),
+        (FACTS[:150] + "\n위 사실만으로는 부족하다.", None),
+        (
+            FACTS[:260]
+            + MINI
+            + "그러나 이는 다음과 같은 까닭으로 받아들일 수 없다. 영수증이 없고 증인도 없다. 인출한 내역도 "
+            "없으며, 갚았다는 날에 피고는 나라 밖에 있었다. 그 뒤에 이자를 보낸 것도 갚지 않았음을 보여 준다.",
+            None,
+        ),
+        (f"원고의 청구는 모두 이유 있다.\n\n주문\n{ORDERS}", None),
+        (MINI, None),
+    ],
+    ids=["facts", "new layout", "facts and an order", "one quotation", "quotation and reasons", "order", "other words"],
+)
+def test_the_question_told_back_is_no_answer(answer, reason):
+    assert gate(answer, "stop", GateConfig(), QUESTION) == reason
+    assert gate(answer, "stop", GateConfig(gate_max_copied_frac=1), QUESTION) is None
+    assert gate(answer, "stop", GateConfig()) is None
+
+
+@given(st.text(alphabet="가나다라마바사 .,\n1", max_size=300), st.text(alphabet="가나다라마바사 .,\n1", max_size=300))
+def test_copied_letters_are_letters_of_the_text(text, source):
+    assert 0 <= num_copied_letters(text, source) <= sum(map(str.isalnum, text))
+    num_letters = sum(map(str.isalnum, text))
+    assert num_copied_letters(text, text + source) == (num_letters if num_letters >= WINDOW else 0)
+
+
+def test_a_hedged_order_may_be_left_to_the_judge():
+    hedged = ANSWER + "\n또는\n주문\n원고의 청구를 기각한다."
+    assert gate(hedged, "stop", GateConfig()) == "hedged_order"
+    assert gate(hedged, "stop", GateConfig(gate_hedged_order=False)) is None
+
+
 def test_the_reasons_are_named_in_one_place():
-    assert GATE_REASONS == ("empty", "truncated", "repetition", "script")
+    assert GATE_REASONS == ("empty", "truncated", "repetition", "script", "hedged_order", "parroting")
+
+
+def test_a_run_may_have_cut_off_answers_judged():
+    assert gate("원고의 청구를 기각한다.", "length", GateConfig(gate_truncated=False)) is None
+    assert gate("", "length", GateConfig(gate_truncated=False)) == "empty"

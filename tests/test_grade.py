@@ -1,6 +1,7 @@
 """From responses to grades by a real local server: no failure becomes a grade, no verdict is paid for twice."""
 
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_llm_server import FakeLLM, error, in_turn, verdict
+from fake_llm_server import HANGING, FakeLLM, error, in_turn, verdict
 
 from data.mini import generate, gold_answer
 from eval.grade import main
@@ -277,24 +278,53 @@ def test_wrong_input_ends_with_a_message(grade, capsys, options, problem):
     assert problem in capsys.readouterr().err
 
 
-def test_a_killed_run_repeats_no_call_and_ends_the_same(grade, out, tmp_path):
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_killed_at_random_moments_repeats_no_call_and_ends_the_same(grade, out, tmp_path, seed):
+    """Killed twice: each time the server answers some calls more and holds back what comes then, until the kill."""
     with FakeLLM(judged_fairly) as server:
         grade(responses(), server=server)
     untouched = summary(out)
 
+    rng = random.Random(seed)
     again = tmp_path / "again"
     command = [sys.executable, "eval/grade.py", "--cases", str(tmp_path / "cases.jsonl"), "--out", str(again)]
     command += ["--responses", str(tmp_path / "responses.jsonl"), "--judge-model", "judge"]
-    command += ["--judge-max-concurrency", "2"]
-    with FakeLLM(lambda request: judged_fairly(request, delay_s=0.05)) as server:
+    command += ["--judge-max-concurrency", "3", "--judge-repeat-frac", "0"]
+    answered: list[str] = []
+    num_to_answer = 0
+
+    def script(request):
+        if len(answered) == num_to_answer:
+            return HANGING
+        answered.append(request.text)
+        return judged_fairly(request)
+
+    with FakeLLM(script) as server:
         command += ["--judge", server.base_url]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while len(server.requests) < 14:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        for _ in range(2):
+            num_new = rng.randint(0, 12)
+            num_to_answer = len(answered) + num_new
+            num_arriving = len(server.requests) + num_new + 3
+            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while len(server.requests) < num_arriving:  # all three slots wait, so every answer has arrived
+                assert process.poll() is None
+                time.sleep(0.01)
+            time.sleep(0.1 * rng.random())
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        num_to_answer = 10 * NUM_ISSUES
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        asked = [request.text for request in server.requests]
     assert done.returncode == 0, done.stderr
-    assert len(asked) - len(set(asked)) <= 2  # no more than those under way when the process was killed
+    assert len(answered) == len(set(answered)) == 10 * NUM_ISSUES
+    assert len(server.requests) == 10 * NUM_ISSUES + 2 * 3
     assert summary(again) == untouched
+
+
+def test_what_the_judge_has_cost_is_told_and_kept(grade, out, capsys):
+    prices = ("--judge-prices", "in=2,out=10", "--judge-repeat-frac", "0")
+    with FakeLLM(judged_fairly) as server:
+        assert grade(responses(), *prices, server=server) == 0
+    # 30 calls of 100 tokens in and 10 out: 3,000 x 2 and 300 x 10 millionths
+    assert "judge: 30 calls, 3,000 tokens in (0 cached), 300 out, cost 0.009" in capsys.readouterr().out
+    (cost,) = read(out / "cost.jsonl")
+    assert (cost["tokens_in"], cost["tokens_out"], cost["cost"]) == (3000, 300, pytest.approx(0.009))

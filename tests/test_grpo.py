@@ -6,6 +6,7 @@ import time
 import pytest
 import yaml
 
+from tests.easy_judge import right_on_easy_questions
 from tests.fake_llm_server import FakeLLM, verdict
 from tests.training_runs import Finished, Workshop
 
@@ -53,7 +54,7 @@ def test_two_steps_leave_checkpoints_metrics_and_a_final_model(smoke):
 
 def test_the_held_out_cases_are_evaluated_in_between(smoke):
     rows = [json.loads(line) for line in (smoke.directory / "metrics.jsonl").read_text().splitlines()]
-    assert any("eval_score/total" in row and row["step"] == 2 for row in rows)
+    assert any("eval_score" in row and row["step"] == 2 for row in rows)
 
 
 def test_the_table_of_completions_has_the_verdicts(smoke):
@@ -124,7 +125,7 @@ def test_a_finished_run_has_nothing_to_go_on_with(workshop, smoke):
 def test_a_dead_judge_stops_the_run_with_what_to_do(workshop):
     url = "http://127.0.0.1:9/v1"  # nothing listens there
     judge = ("--judge", "endpoint", "--judge_base_url", url, "--judge_model", "gone", "--judge_max_retries", "0")
-    run = workshop.run("dead_judge", *judge)
+    run = workshop.run("dead_judge", *judge, "--judge_preflight", "false")
     assert run.returncode == 1
     assert "Traceback" not in run.err
     for word in ("stopped", "connection", url, "--dry_run true"):
@@ -148,13 +149,22 @@ def test_a_dry_run_checks_and_tells_and_leaves_nothing(workshop):
     assert not run.directory.exists()
 
 
-def test_a_dry_run_asks_the_judge_one_real_question(workshop):
+def test_a_judge_that_is_not_fit_stops_the_run_before_a_model_loads(workshop):
     with FakeLLM(lambda _: verdict(True, True)) as server:
         judge = ("--judge", "endpoint", "--judge_base_url", server.base_url, "--judge_model", "fake")
+        run = workshop.run("unfit", *judge)
+    assert run.returncode == 2
+    assert "only 7 of 20 easy questions" in run.err
+    assert "Traceback" not in run.err
+
+
+def test_a_dry_run_tries_the_judge(workshop):
+    with FakeLLM(right_on_easy_questions(lambda _: verdict(True, True))) as server:
+        judge = ("--judge", "endpoint", "--judge_base_url", server.base_url, "--judge_model", "fake")
         run = workshop.run("dry", "--dry_run", "true", *judge)
-        assert len(server.requests) == 1
+        assert len(server.requests) == 21  # the last with a response of the greatest length
     assert run.returncode == 0, run.err
-    assert "judged rightly" in run.out
+    assert "20 of 20 easy questions right" in run.out
     assert "calls a generation" in run.out
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from data.cases import Claim, Issue
 from data.endpoint import Reply, Unusable
-from rewards.rubric import parse, prompt_version, render, response_format, visible
+from rewards.rubric import ANSWER_CHARS, fence, parse, prompt_version, render, response_format, visible
 from rewards.score import Judgment
 
 ISSUE = Issue(
@@ -124,6 +124,43 @@ def test_a_response_that_repeats_the_marks_of_its_own_prompt_gets_other_marks():
     assert text.count(fences(text)[0]) == text.count(fences(text)[1]) == 1
 
 
+def test_a_secret_changes_the_marks_and_nothing_else():
+    [first, second, without] = [prompt(answer="기각한다.", secret=secret) for secret in ("하나", "둘", "")]
+    assert len({fences(text) for text in (first, second, without)}) == 3
+    opening, closing = fences(without)
+    for text in (first, second):
+        other_opening, other_closing = fences(text)
+        assert text.replace(other_opening, opening).replace(other_closing, closing) == without
+    assert fences(prompt(ROOT, "기각한다.", secret="하나")) == fences(first)  # noqa: S106
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<|im_end|>\n<|im_start|>system", "(|im_end|>\n(|im_start|>system"),
+        ("<start_of_turn>model </s> <eos> <think>", "(start_of_turn>model (/s> (eos> (think>"),
+        ("<｜Assistant｜> [INST] [/INST] [|user|]", "(｜Assistant｜> (INST] (/INST] (|user|]"),
+        ("## 판정할 쟁점\n ＃ 물음", "판정할 쟁점\n물음"),
+        ("<답 안> ⟨/답안⟩ ❮답안❯", "(답 안> (/답안⟩ (답안❯"),
+        ("a < b, <표 1>, <별지>, [1], 《민법》, x<y", "a < b, <표 1>, <별지>, [1], 《민법》, x<y"),
+        ("## 소결 - 물음에 답함", "## 소결 - 물음에 답함"),
+    ],
+)
+def test_what_looks_like_a_mark_is_disarmed_and_all_else_is_kept(text, shown):
+    assert fence(text)["answer"] == shown
+
+
+@pytest.mark.parametrize(("num_chars", "num_left_out"), [(ANSWER_CHARS, 0), (ANSWER_CHARS + 1, 1), (90_000, 74_000)])
+def test_of_an_endless_response_the_middle_is_left_out_and_said_so(num_chars, num_left_out):
+    answer = "처음" + "가" * (num_chars - 4) + "주문"
+    shown = fence(answer)["answer"]
+    assert shown.startswith("처음가")
+    assert shown.endswith("가주문")
+    assert (f"가운데 {num_left_out}자를 줄임" in shown) == bool(num_left_out)
+    assert len(shown) < ANSWER_CHARS + 50
+    assert shown.count("가") - shown.count("가운데") == num_chars - num_left_out - 4
+
+
 @given(
     st.text(max_size=200)
     | st.lists(st.sampled_from(["<", "/", "답안", ">", " ", "{answer}", "\n", "\u200b"])).map("".join)
@@ -149,6 +186,7 @@ def test_any_response_stays_within_its_fence(answer):
         ("\x00\x1b[31m빨강\x7f", "[31m빨강"),
         ("\ud800반쪽", "반쪽"),
         ("\ue000사용자", "사용자"),
+        ("\u2065\ufff0\U000e0002\U000e01f0빈자리", "빈자리"),
         ("표\t열\n줄", "표\t열\n줄"),
         (unicodedata.normalize("NFD", "각하"), "각하"),
         ("却下(각하) ㈜ ○○ 😀", "却下(각하) ㈜ ○○ 😀"),

@@ -63,13 +63,13 @@ def lines(path):
 
 def test_every_case_is_asked_and_every_response_kept(solve, tmp_path, capsys):
     with FakeLLM(lambda request: completion(f"답 {request.index}", tokens_in=7, tokens_out=3)) as server:
-        assert solve(server, "--temperature", "0.5", "--max-tokens", "99") == 0
+        assert solve(server, "--temperature", "0.5", "--max-tokens", "99", "--prices", "10,20") == 0
     written = lines(tmp_path / "responses.jsonl")
     assert sorted(line["doc_id"] for line in written) == [f"사건-{i}" for i in range(6)]
     assert {line["model"] for line in written} == {"policy"}
     assert server.requests[0].body["temperature"] == 0.5
     assert server.requests[0].body["max_tokens"] == 99
-    assert "42 in, 18 out" in capsys.readouterr().out
+    assert "42 in, 18 out, cost 0.00078" in capsys.readouterr().out
 
 
 def test_samples_are_numbered_and_added_later_without_asking_again(solve, tmp_path):

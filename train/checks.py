@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from train.checkpoint_dirs import find_checkpoints, is_whole
+from train.evaluation import BEST_BY
 from train.options import UNKNOWN, Option
 from train.plan import plan_step
 
@@ -86,11 +87,12 @@ def _sampling(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _reward(values: Mapping[str, Any]) -> Iterator[str]:
-    if values["judge_deadline_s"] >= values["ddp_timeout"]:
-        yield (
-            f"judge_deadline_s ({values['judge_deadline_s']:g}) must be below ddp_timeout ({values['ddp_timeout']}): "
-            "ranks that wait longer than that for a slow judge are ended; lower the one or raise the other"
-        )
+    for name in ("judge_deadline_s", "eval_judge_deadline_s"):
+        if values[name] is not None and values[name] >= values["ddp_timeout"]:
+            yield (
+                f"{name} ({values[name]:g}) must be below ddp_timeout ({values['ddp_timeout']}): "
+                "ranks that wait longer than that for a slow judge are ended; lower the one or raise the other"
+            )
     if values["reward_weights"] and len(values["reward_weights"]) != 1:
         yield f"reward_weights must have one member, for there is one reward; got {values['reward_weights']}"
     if values["remove_unused_columns"]:
@@ -108,6 +110,11 @@ def _lora(values: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
 def _evaluation(values: Mapping[str, Any]) -> Iterator[str]:
     if values["eval_strategy"] != "no" and not values["eval_cases"]:
         yield "eval_strategy needs eval_cases: a file, a folder or a hub id of cases"
+    if values["metric_for_best_model"] not in (None, *BEST_BY):
+        yield (
+            f"metric_for_best_model must be one of {', '.join(BEST_BY)}, what the judge of evaluations finds on "
+            f"eval_cases; got {values['metric_for_best_model']}"
+        )
     for tracker in _trackers(values["report_to"]):
         if tracker in _TRACKERS and importlib.util.find_spec(tracker) is None:
             yield f"report_to: {tracker} is not installed; pip install {tracker}, or report_to: none"

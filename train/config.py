@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewards.gates import GateConfig
-from rewards.judge import JudgeConfig
+from rewards.judge_config import EVAL_PREFIX, JudgeConfig, eval_judge_settings
 from rewards.reward import RewardConfig
 from train.checks import find_conflicts
+from train.evaluation import EvaluationConfig
 from train.keys import known_options, nested_problems
 from train.options import UNKNOWN, Option, suggest
 from train.parity import ParityConfig
+from train.rollout import RolloutConfig
 from train.yaml_file import ConfigError, flat_yaml, read_flat_yaml, read_value
 
 
@@ -45,7 +47,10 @@ class RunConfig:
     )
 
 
-OWN = (RunConfig, DataConfig, RewardConfig, GateConfig, JudgeConfig, ParityConfig)
+OWN = (RunConfig, DataConfig, RewardConfig, GateConfig, JudgeConfig, RolloutConfig, EvaluationConfig, ParityConfig)
+
+# One answer a case, whatever the batch; the best checkpoint is that of the best score there, if there is one at all.
+_EVALUATING = {"num_generations_eval": 1, "metric_for_best_model": "eval_score"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,9 @@ class Settings:
     reward: RewardConfig
     gates: GateConfig
     judge: JudgeConfig
+    eval_judge: JudgeConfig
+    evaluation: EvaluationConfig
+    rollout: RolloutConfig
     parity: ParityConfig
     training: Mapping[str, Any]
     model: Mapping[str, Any]
@@ -96,7 +104,7 @@ class Settings:
             **(self["model_init_kwargs"] or {}),
         }
         try:
-            training = GRPOConfig(**{**self.training, "model_init_kwargs": model_kwargs})
+            training = GRPOConfig(**{**_EVALUATING, **self.training, "model_init_kwargs": model_kwargs})
             return training, ModelConfig(**self.model)
         except (ValueError, TypeError, ImportError) as error:
             raise ConfigError([str(error)]) from error
@@ -148,8 +156,14 @@ def _settings(given: Mapping[str, Any], options: Mapping[str, Option], where: Ma
             own[config] = config(**{f.name: given[f.name] for f in dataclasses.fields(config) if f.name in given})
         except ValueError as error:
             problems.append(str(error))
+    if own.get(JudgeConfig):
+        try:
+            eval_judge = JudgeConfig(**eval_judge_settings(given))
+        except ValueError as error:
+            problems.append(f"{EVAL_PREFIX}{error}")
     if problems:
         raise ConfigError([_located(problem, where) for problem in problems])
+    of_eval_judge = {name for name in options if name.startswith(EVAL_PREFIX + "judge")}
     of_model = {name for name, option in options.items() if option.owner == "ModelConfig"}
     ours = {f.name for config in OWN for f in dataclasses.fields(config)}
     return Settings(
@@ -160,8 +174,11 @@ def _settings(given: Mapping[str, Any], options: Mapping[str, Option], where: Ma
         reward=own[RewardConfig],
         gates=own[GateConfig],
         judge=own[JudgeConfig],
+        eval_judge=eval_judge,
+        evaluation=own[EvaluationConfig],
+        rollout=own[RolloutConfig],
         parity=own[ParityConfig],
-        training={name: value for name, value in given.items() if name not in of_model | ours},
+        training={name: value for name, value in given.items() if name not in of_model | of_eval_judge | ours},
         model={name: value for name, value in given.items() if name in of_model},
     )
 
@@ -182,6 +199,11 @@ def _split(arguments: Sequence[str]) -> tuple[Path, dict[str, str | None]]:
         for f in dataclasses.fields(config):
             default = "" if f.default is None or f.default == "" else f" Default: {f.default}."
             group.add_argument(f"--{f.name}", metavar="VALUE", help=f.metadata["help"].replace("%", "%%") + default)
+    parser.add_argument_group(
+        f"{EVAL_PREFIX}judge...",
+        f"Every key of JudgeConfig with {EVAL_PREFIX} before it: the judge of evaluations, while training and in "
+        "eval/checkpoints.py. What is not given is as the training judge has it.",
+    )
     if {"-h", "--help"} & set(arguments) or not arguments or arguments[0].startswith("-"):
         parser.parse_args(["--help"] if {"-h", "--help"} & set(arguments) else arguments)
         parser.error("the YAML file comes first, then --key value")

@@ -2,19 +2,31 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from data.cases import Case
-from data.endpoint import EndpointError
-from rewards.judge import Judge, check_judge
+from rewards.judge import Judge
 from rewards.mini_judge import MiniJudge
+from rewards.preflight import UnfitJudge, preflight
 from train.config import Settings
 from train.inputs import check_prompts_fit, load_tokenizer
 from train.plan import StepPlan, describe
 from train.yaml_file import ConfigError
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+# A completion of the greatest length is made of it: legal Korean, as dense in tokens as answers are.
+_PROSE = "피고는 원고에게 금전을 지급할 의무가 있다고 볼 만한 증거가 없으므로 이 부분 청구는 이유 없다. "
+
 
 def dry_run(
-    settings: Settings, plan: StepPlan, cases: Sequence[Case], eval_cases: Sequence[Case], judge: Judge | MiniJudge
+    settings: Settings,
+    plan: StepPlan,
+    cases: Sequence[Case],
+    eval_cases: Sequence[Case],
+    judge: Judge | MiniJudge,
+    eval_judge: Judge | MiniJudge | None = None,
 ) -> None:
     """Print the resolved configuration and the plan; check tokenizer, prompts and judge.
 
@@ -41,7 +53,26 @@ def dry_run(
         settings["max_completion_length"],
     )
     print(f"prompts: at most {longest:,} tokens, completions at most {settings['max_completion_length']:,}")
+    print(try_judge(judge, [*cases, *eval_cases], tokenizer, settings["max_completion_length"]))
+    if eval_judge and settings.eval_judge != settings.judge:
+        print("of evaluations: " + try_judge(eval_judge, eval_cases, tokenizer, settings["max_completion_length"]))
+
+
+def try_judge(
+    judge: Judge | MiniJudge,
+    cases: Sequence[Case],
+    tokenizer: "PreTrainedTokenizerBase",
+    max_completion_length: int,
+) -> str:
+    """What `preflight` says of the judge, asked also about the longest issue of a response as long as any can be.
+
+    Raises:
+        ConfigError: the judge is not fit for the run.
+    """
+    issue = max((issue for case in cases for issue in case.issues), key=lambda issue: len(str(issue)))
+    ids = tokenizer(_PROSE * (1 + max_completion_length // 10), add_special_tokens=False)["input_ids"]
+    answer: str = tokenizer.decode(ids[:max_completion_length])
     try:
-        print(asyncio.run(check_judge(judge)))
-    except EndpointError as error:
-        raise ConfigError([f"judge: {error}"]) from error
+        return asyncio.run(preflight(judge, (issue, answer)))
+    except UnfitJudge as error:
+        raise ConfigError([f"judge: {error}\n(judge_preflight: false trains without this trial)"]) from error

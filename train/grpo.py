@@ -7,11 +7,14 @@ from pathlib import Path
 
 from data.jsonl import write_text
 from data.loading import InvalidCasesError
+from rewards.early import EarlyJudge
+from rewards.judge import Judge
 from rewards.reward import JudgeUnavailable, rubric_reward
 from train.checkpoint_dirs import checkpoint_to_resume
 from train.config import Settings, read_settings
-from train.dry_run import dry_run
+from train.dry_run import dry_run, try_judge
 from train.environment import prepare_environment
+from train.evaluation import Evaluation
 from train.inputs import (
     build_dataset,
     check_prompts_fit,
@@ -23,6 +26,7 @@ from train.inputs import (
 )
 from train.parity import ParityError
 from train.plan import plan_step
+from train.rollout import EarlyStart
 from train.tracking import start_tracking
 from train.yaml_file import ConfigError
 
@@ -37,9 +41,10 @@ def main(settings: Settings) -> None:
     plan = plan_step(settings.values, num_processes=int(os.environ.get("WORLD_SIZE", "1")))
     cases, eval_cases = load_both(settings.data, plan)
     judge = open_judge(settings.judge, [*cases, *eval_cases])
+    eval_judge = None if settings["eval_strategy"] == "no" else open_judge(settings.eval_judge, eval_cases)
     if settings.dry_run:
         if os.environ.get("RANK", "0") == "0":
-            dry_run(settings, plan, cases, eval_cases, judge)
+            dry_run(settings, plan, cases, eval_cases, judge, eval_judge)
         return
 
     from transformers import PrinterCallback, ProgressCallback
@@ -56,30 +61,48 @@ def main(settings: Settings) -> None:
     check_prompts_fit(
         cases, style, tokenizer, template_kwargs, training.vllm_max_model_length, plan.max_completion_length
     )
+    if settings.judge.judge_preflight and os.environ.get("RANK", "0") == "0":
+        print(try_judge(judge, [*cases, *eval_cases], tokenizer, plan.max_completion_length), file=sys.stderr)
+        if eval_judge and settings.eval_judge != settings.judge:
+            print(try_judge(eval_judge, eval_cases, tokenizer, plan.max_completion_length), file=sys.stderr)
     if training.use_vllm and training.vllm_mode == "server":
         from train.file_weight_transfer import send_weights_by_file
 
         send_weights_by_file()  # only where there is no GPU
 
+    early = None
+    if settings.rollout.overlap_judge and training.use_vllm and isinstance(judge, Judge):
+        early = EarlyJudge(judge, settings.judge.judge_deadline_s)
+    by_id = {case.id: case for case in (*cases, *eval_cases)}
+    end_ids = end_token_ids(model.model_name_or_path, model.model_revision, tokenizer)
     trainer = Trainer(
         model=model.model_name_or_path,
         args=training,
         reward_funcs=partial(
             rubric_reward,
-            cases={case.id: case for case in (*cases, *eval_cases)},
-            judge=judge,
+            cases=by_id,
+            judge=early or judge,
             reward=settings.reward,
             gates=settings.gates,
             judging=settings.judge,
-            end_token_ids=end_token_ids(model.model_name_or_path, model.model_revision, tokenizer),
+            end_token_ids=end_ids,
         ),
         train_dataset=build_dataset(cases, style),
-        eval_dataset=build_dataset(eval_cases, style) if training.eval_strategy != "no" else None,
+        eval_dataset=build_dataset(eval_cases, style) if training.eval_strategy != "no" else None,  # or it refuses
         peft_config=get_peft_config(model),
         quantization_config=get_quantization_config(model),
         callbacks=[RunProgress(output_dir)],
     )
     trainer.remove_callback(PrinterCallback if training.disable_tqdm else ProgressCallback)
+    if eval_judge:
+        asked = [
+            (case, prompt_ids(case, style, tokenizer, template_kwargs))
+            for case in eval_cases[: settings.evaluation.eval_num_cases]
+        ]
+        sampling = settings.evaluation.eval_sampling
+        trainer.evaluation = Evaluation(asked, eval_judge, settings.eval_judge, sampling, output_dir)
+    if early:
+        trainer.early_start = EarlyStart(trainer, early, cases=by_id, gates=settings.gates, end_token_ids=end_ids)
     if training.use_vllm:
         prompts = [prompt_ids(case, style, tokenizer, template_kwargs) for case in cases[:NUM_PARITY_PROMPTS]]
         trainer.add_callback(ParityProbe(trainer, [ids[:MAX_PARITY_TOKENS] for ids in prompts], settings.parity))

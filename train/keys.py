@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewards.judge_config import EVAL_PREFIX, JudgeConfig
 from train.options import Option, keywords_of, options_of, package_file, suggest
 from train.yaml_file import ConfigError
 
@@ -48,6 +49,9 @@ def known_options(own: Sequence[type]) -> dict[str, Option]:
     options["resume_from_checkpoint"] = dataclasses.replace(resume, types=resume.types | {"bool"})
     for config in own:
         options |= options_of(Path(sys.modules[config.__module__].__file__ or ""), config.__name__)
+    for option in [option for option in options.values() if option.owner == JudgeConfig.__name__]:
+        name = EVAL_PREFIX + option.name
+        options[name] = dataclasses.replace(option, name=name, types=option.types | {"null"}, default=None)
     return options
 
 

@@ -19,6 +19,10 @@ SHOWN = {
     "score/coverage": "coverage",
     "score/correctness": "correctness",
     "judge/unscored_frac": "unscored",
+    "eval_score": "held-out: score",
+    "eval_order": "order",
+    "eval_coverage": "coverage",
+    "eval_correctness": "correctness",
     "step_time": "s/step",
 }
 

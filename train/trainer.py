@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import Trainer as TransformersTrainer
 from transformers import TrainerCallback
-from transformers.trainer_utils import rotate_checkpoints
+from transformers.trainer_utils import SaveStrategy, rotate_checkpoints
 from trl import GRPOTrainer
 from trl.trainer.utils import RepeatSampler
 
 from train.checkpoint_dirs import UNFINISHED_NAME, publish
+from train.evaluation import Evaluation
 from train.parity import ParityConfig, ParityError, broken, check_parity, limit_of, run_dtype
+from train.rollout import EarlyStart
 
 
 class EpochSampler(RepeatSampler):  # type: ignore[misc]  # TRL is untyped
@@ -25,7 +28,24 @@ class EpochSampler(RepeatSampler):  # type: ignore[misc]  # TRL is untyped
 
 
 class Trainer(GRPOTrainer):  # type: ignore[misc]
-    """GRPOTrainer whose checkpoints appear whole or not at all, and which writes no model card."""
+    """GRPOTrainer whose checkpoints appear whole or not at all, and which writes no model card.
+
+    With an `early_start`, each completion goes to the judge as soon as it is written. `evaluation` is what takes place
+    where TRL would evaluate.
+    """
+
+    early_start: EarlyStart | None = None
+    evaluation: Evaluation | None = None
+    control: Any  # of transformers
+
+    def _generate_and_score_completions(self, inputs: Sequence[Mapping[str, Any]]) -> Any:
+        if self.early_start is None:
+            return super()._generate_and_score_completions(inputs)
+        self.early_start.begin_batch([row["doc_id"] for row in inputs])
+        try:
+            return super()._generate_and_score_completions(inputs)
+        finally:
+            self.early_start.begin_batch([])  # what vLLM writes in between, as for parity, is not to be judged
 
     def _get_train_sampler(self, dataset: Any = None) -> EpochSampler:
         sampler = super()._get_train_sampler(dataset)
@@ -43,6 +63,23 @@ class Trainer(GRPOTrainer):  # type: ignore[misc]
         if self.state.global_step < self.state.max_steps:  # a finished run that is resumed would take one more step
             self._epoch_sampler.set_epoch(epoch)
             super()._run_epoch(epoch=epoch, **rest)
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """The figures of `Evaluation.run`, logged; called by transformers when the configuration says."""
+        if self.evaluation is None:
+            return super().evaluate(*args, **kwargs)
+        self.model.eval()
+        metrics = self.evaluation.run(self)
+        self.model.train()
+        TransformersTrainer.log(self, dict(metrics))  # TRL's own would put what training has gathered into the line
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """Whether the policy is the best so far; only one that is being saved can be the best checkpoint."""
+        if not self.control.should_save and self.args.save_strategy != SaveStrategy.BEST:
+            return False
+        return bool(super()._determine_best_metric(metrics, trial))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Write the checkpoint aside, force it to disk, and only then give it its name and remove older ones."""

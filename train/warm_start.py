@@ -55,8 +55,8 @@ class WarmStart:
     num_noisy_steps: int = 450  # from the first step on, noise leaves a model whose decisions nothing improves
     undecidable_frac: float = 0.25
     order_first: bool = False
-    noisy_kept_frac: float = 0.45
-    noisy_right_frac: float = 0.35
+    noisy_kept_frac: float = 0.5
+    noisy_right_frac: float = 0.4
     batch_size: int = 8  # the number of steps matters more than what is in them
     learning_rate: float = 4e-3
     vocab_size: int = 1408
@@ -121,12 +121,12 @@ def teach(settings: WarmStart, path: Path) -> None:
 
 
 def lessons(settings: WarmStart) -> list[tuple[Case, str]]:
-    """Training cases, each once, with the answer to teach: the well-formed right ones first, the noisy ones last."""
+    """Cases of the split "lesson", each once, with the answer to teach: right ones first, noisy ones last."""
     num_clean = settings.num_clean_steps * settings.batch_size
     num_noisy = settings.num_noisy_steps * settings.batch_size
     records = generate(
         settings.seed,
-        "train",
+        "lesson",
         num_clean + num_noisy,
         undecidable_frac=settings.undecidable_frac,
         order_first=settings.order_first,
@@ -160,7 +160,7 @@ def noisy_answer(case: Case, rng: random.Random, settings: WarmStart) -> str:
 
 def _stamp(settings: WarmStart) -> dict[str, Any]:
     """What tells one warm start from another: its settings, the model's shape, and a sample of the world."""
-    sample = json.dumps(generate(settings.seed, "train", NUM_STAMPED_CASES), sort_keys=True)
+    sample = json.dumps(generate(settings.seed, "lesson", NUM_STAMPED_CASES), sort_keys=True)
     world = hashlib.sha256(sample.encode()).hexdigest()
     return {**asdict(settings), "shape": SHAPE, "chat_template": CHAT_TEMPLATE, "world": world}
 

@@ -1,0 +1,126 @@
+"""Telling of completions one by one changes nothing about them: real vLLM, and TRL's client on a scripted server."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from tests.fake_llm_server import FakeLLM, payload, verdict
+from tests.tiny_policy import write_policy
+from tests.training_runs import Workshop
+from train.rollout import tell_of_each
+
+pytestmark = pytest.mark.slow
+
+LENGTHS = [40, 4, 12, 1, 24]
+PROMPTS = [[10 + n, 20, 30 + n] for n in range(len(LENGTHS))]
+
+
+@pytest.fixture(scope="module")
+def llm(tmp_path_factory):
+    from eval.engine import prepare_environment
+
+    prepare_environment()
+    from vllm import LLM
+
+    return LLM(
+        str(write_policy(tmp_path_factory.mktemp("policy"))),
+        max_model_len=128,
+        enforce_eager=True,
+        logprobs_mode="processed_logprobs",
+    )
+
+
+def written(outputs):
+    return [
+        (
+            output.prompt_token_ids,
+            output.outputs[0].token_ids,
+            [next(iter(lp.values())).logprob for lp in output.outputs[0].logprobs],
+        )
+        for output in outputs
+    ]
+
+
+def test_a_colocated_engine_tells_of_each_completion_and_returns_what_it_did(llm):
+    from vllm import SamplingParams
+
+    sampling = [SamplingParams(temperature=0, max_tokens=n, logprobs=0, ignore_eos=True) for n in LENGTHS]
+    prompts = [{"prompt_token_ids": ids} for ids in PROMPTS]
+    expected = written(llm.generate(prompts, sampling_params=sampling, use_tqdm=False))
+    told = []
+    tell_of_each(SimpleNamespace(mode="colocate", llm=llm), lambda index, ids: told.append((index, list(ids))))
+    assert written(llm.generate(prompts, sampling_params=sampling, use_tqdm=False)) == expected
+    assert [index for index, _ in told] == [3, 1, 2, 4, 0]  # the shortest first
+    assert all(ids == list(expected[index][1]) for index, ids in told)
+
+
+def served(request):
+    """What vLLM's /v1/completions answers: token 100 + n to the prompt that begins with 10 + n, later for a small n."""
+    (ids,) = request.body["prompt"]
+    token = f"token_id:{90 + ids[0]}"
+    logprobs = {"tokens": [token], "token_logprobs": [-0.5], "top_logprobs": [{token: -0.5}]}
+    choice = {"prompt_token_ids": ids, "token_ids": [90 + ids[0]], "logprobs": logprobs}
+    return payload({"choices": [choice]}, delay_s=0.2 * (15 - ids[0]))
+
+
+def test_a_server_is_asked_for_each_completion_by_the_process_that_needs_it():
+    from trl.generation.vllm_client import VLLMClient
+
+    settings = {
+        "mode": "server", "server_base_url": None, "repetition_penalty": 1.0, "temperature": 0.7, "top_p": 1.0,
+        "top_k": 0, "min_p": None, "max_completion_length": 9, "logprobs": 0, "structured_outputs_regex": None,
+        "generation_kwargs": {"seed": 3},
+    }  # fmt: skip
+    waited, told = [], []
+    accelerator = SimpleNamespace(is_main_process=True, wait_for_everyone=lambda: waited.append(True))
+    with FakeLLM(served) as server:
+        client = VLLMClient(base_url=server.base_url.removesuffix("/v1"))
+        generation = SimpleNamespace(vllm_client=client, accelerator=accelerator, **settings)
+        tell_of_each(generation, lambda index, ids: told.append((index, ids)))
+        prompts, completions, logprobs, token_ids = generation.generate(
+            prompts=PROMPTS, images=None, num_generations=5, profiler=None
+        )
+    assert waited == [True]
+    assert prompts == PROMPTS
+    assert completions == [[100], [101], [102], [103], [104]]
+    assert logprobs == [[[-0.5]]] * 5
+    assert token_ids == [[ids] for ids in completions]
+    assert told == [(n, [100 + n]) for n in (4, 3, 2, 1, 0)]
+    body = server.requests[0].body
+    asked = {name: body[name] for name in ("n", "temperature", "top_p", "min_p", "max_tokens", "logprobs", "seed")}
+    assert asked == {
+        "n": 1, "temperature": 0.7, "top_p": 1.0, "min_p": 0.0, "max_tokens": 9, "logprobs": 0, "seed": 3
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("overlaps", [True, False], ids=["overlap", "barrier"])
+def test_the_rewards_of_a_run_are_the_same_either_way(tmp_path_factory, overlaps, rewards_seen):
+    def script(request):  # by the text alone, so that both ways hear the same
+        draw = sum(re.sub("[0-9a-f]{8,}", "", request.text).encode()) % 4  # but for the run's own marks around it
+        return verdict(draw % 2 == 0, draw < 2)
+
+    workshop = Workshop.build(tmp_path_factory.mktemp("workshop"))
+    with FakeLLM(script) as server:
+        judge = (
+            "--judge",
+            "endpoint",
+            "--judge_base_url",
+            server.base_url,
+            "--judge_model",
+            "fake",
+            "--judge_preflight",
+            "false",
+        )
+        run = workshop.run("run", *judge, "--gate_truncated", "false", "--overlap_judge", json.dumps(overlaps))
+    assert run.returncode == 0, run.err
+    assert max(gap for _, gap in run.parity()) < 1e-4
+    assert max(row["sampling/sampling_logp_difference/max"] for row in run.metrics().values()) < 1e-4
+    rewards_seen.append([(row["score/total"], row["score/coverage"], row["loss"]) for row in run.metrics().values()])
+    assert rewards_seen[0] == rewards_seen[-1]
+
+
+@pytest.fixture(scope="module")
+def rewards_seen():
+    return []
