@@ -52,21 +52,25 @@ class Way:
     servers: tuple[tuple[Hardware, int], ...] = ((ONE, 1),)
     issues_per_call: str | int = 1
     barrier: str = ""
+    fluency: bool = True
 
 
-async def reference_barrier(_: Way, urls: list[str], batch: list[Written]) -> None:
+async def reference_barrier(way: Way, urls: list[str], batch: list[Written]) -> None:
     """Every call at once, without a limit."""
     endpoint = Endpoint(
         urls[0], "simulated", api_key_env="SIMULATED_KEY", timeout_s=36_000, max_retries=0, max_concurrency=100_000
     )
     async with endpoint:
-        await ask_as_reference(endpoint, batch)
+        await ask_as_reference(endpoint, batch, fluency=way.fluency)
 
 
-async def ask_as_reference(endpoint: Endpoint, batch: list[Written], *, rationales: bool = True) -> None:
+async def ask_as_reference(
+    endpoint: Endpoint, batch: list[Written], *, rationales: bool = True, fluency: bool = True
+) -> None:
     """One call for each issue of each response, and one about fluency for each response, all at once."""
     prompts = [render(issue, written.text, rationales=rationales) for written in batch for issue in written.case.issues]
-    prompts += [[{"role": "user", "content": FLUENCY + written.text}] for written in batch]
+    if fluency:
+        prompts += [[{"role": "user", "content": FLUENCY + written.text}] for written in batch]
     sampling = {"response_format": response_format(rationales), "max_tokens": 512}
     read = partial(parse, rationales=rationales)
     await asyncio.gather(*(endpoint.ask(prompt, read, **sampling) for prompt in prompts))
@@ -97,6 +101,7 @@ IN_TURN, BY_RESPONSE = ((HALF, 2),), ((HALF, 1), (HALF, 1))
 WAYS = (
     Way("reference barrier, no prefix cache", reference_barrier, ((replace(ONE, cache_tokens=0), 1),)),
     Way("reference barrier", reference_barrier),
+    Way("reference barrier, no fluency call", reference_barrier, fluency=False),
     Way("barrier", barrier),
     Way("overlap", overlap, barrier="barrier"),
     Way("barrier, grouped", barrier, issues_per_call="all"),

@@ -3,8 +3,9 @@
 Nothing here judges. A reply is the smallest value that the request's JSON schema allows, and what takes time is worked
 out from token counts: prefill at a rate, decoding in a batch, a limit of slots, a prefix cache of blocks with least
 recently used first out, as vLLM has them. Nothing here takes time either: server and client share an event loop whose
-clock jumps to the next thing to happen, so that figures are of the schedule alone, and the same on every machine,
-however busy. They are simulated, and are to be called so.
+clock jumps to the next thing to happen, so that figures are of the schedule alone, however busy the machine is. They
+are simulated, and are to be called so. Which of several replicas gets a response depends on their ports, which the
+system draws anew for each server: there, figures vary from run to run by some seconds.
 """
 
 import asyncio

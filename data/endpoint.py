@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import random
 import time
@@ -45,6 +46,7 @@ class _Call:
 
     body: Mapping[str, Any]
     order: Sequence[int]
+    until: float
     avoided: int | None = None
 
 
@@ -101,18 +103,20 @@ class Endpoint:
         parse: Callable[[Reply], T],
         *,
         affinity: str | None = None,
+        until: float = math.inf,
         **sampling: Any,
     ) -> T:
         """What `parse` makes of the model's reply; `sampling` goes into the request as it is.
 
         Args:
             affinity: calls with the same one go to the same server; without it, calls with the same messages do.
+            until: the time.monotonic() from which nothing is sent any more.
 
         Raises:
             EndpointError: of the last try, when none gave a reply that `parse` could use.
         """
         text = messages[-1]["content"] if affinity is None else affinity
-        call = _Call({"model": self.model, "messages": messages, **sampling}, by_affinity(self.urls, text))
+        call = _Call({"model": self.model, "messages": messages, **sampling}, by_affinity(self.urls, text), until)
         self.stats.calls += 1
         tries = AsyncRetrying(
             stop=stop_after_attempt(self._max_retries + 1),
@@ -188,6 +192,8 @@ class Endpoint:
             async with session.slots:
                 if not session.breaker.admits(time.monotonic()):
                     continue  # it has failed others while this call waited for its slot
+                if time.monotonic() >= call.until:  # the slot may come from a call that the same deadline has cancelled
+                    raise EndpointError("deadline", "not sent: its time was up", is_final=True)
                 # Written out only now: thousands of requests may wait for a slot. Half a surrogate pair cannot be sent.
                 content = json.dumps(call.body, ensure_ascii=False).encode("utf-8", "replace")
                 started = time.perf_counter()

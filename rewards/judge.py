@@ -5,7 +5,9 @@ elsewhere (`rewards.score`).
 """
 
 import asyncio
+import math
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -64,16 +66,17 @@ class Judge:
         """The verdict on each issue of the case, by issue id; None where the judge failed or the time ran out."""
         found: dict[tuple[str, int], Judgment] = {}
         tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
+        until = math.inf if deadline_s is None else time.monotonic() + deadline_s
         size = self.config.group_size(len(case.issues))
         for start in range(0, len(case.issues), size):
             group = case.issues[start : start + size]
             for sample in range(self._num_samples(group, answer)):
                 first = tasks.get((0, 0)) if self.config.judge_warm_prefix else None
-                tasks[start, sample] = asyncio.create_task(self._judge(group, answer, sample, found, first))
+                tasks[start, sample] = asyncio.create_task(self._judge(group, answer, sample, found, first, until))
         await _finished(tasks, deadline_s)
         return {issue.id: self._verdict(issue, found) for issue in case.issues}
 
-    async def ask(self, issues: Sequence[Issue], answer: str) -> list[Judgment]:
+    async def ask(self, issues: Sequence[Issue], answer: str, *, until: float = math.inf) -> list[Judgment]:
         """Fresh verdicts on some issues of a response, of one call past the store.
 
         Raises:
@@ -96,7 +99,7 @@ class Judge:
             "max_tokens": self.config.judge_max_tokens * len(issues),
             "response_format": group_format(len(issues), self.config.judge_rationales),
         }
-        return await self.endpoint.ask(messages, verdicts, affinity=answer, **sampling)
+        return await self.endpoint.ask(messages, verdicts, affinity=answer, until=until, **sampling)
 
     @property
     def _sampling(self) -> dict[str, Any]:
@@ -116,6 +119,7 @@ class Judge:
         sample: int,
         found: dict[tuple[str, int], Judgment],
         first: asyncio.Task[None] | None,
+        until: float,
     ) -> None:
         """Puts into `found` one sample's verdicts on the issues, as far as they are to be had."""
         if first is not None:
@@ -129,12 +133,12 @@ class Judge:
         if not missing:
             return
         try:
-            judgments = await self.ask(missing, answer)
+            judgments = await self.ask(missing, answer, until=until)
         except EndpointError as error:  # counted by the endpoint; a missing verdict is no grade
             if len(missing) > 1 and error.kind in SPLIT_KINDS:
                 half = len(missing) // 2
                 halves = (missing[:half], missing[half:])
-                await asyncio.gather(*(self._judge(part, answer, sample, found, None) for part in halves))
+                await asyncio.gather(*(self._judge(part, answer, sample, found, None, until) for part in halves))
             return
         for issue, judgment in zip(missing, judgments, strict=True):
             found[issue.id, sample] = judgment

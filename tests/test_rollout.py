@@ -1,15 +1,22 @@
 """Telling of completions one by one changes nothing about them: real vLLM, and TRL's client on a scripted server."""
 
+import asyncio
 import json
 import re
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
+from data.cases import Case, Issue
+from rewards.early import EarlyJudge
+from rewards.gates import GateConfig
+from rewards.judge import JudgeConfig, judge_batch, load_judge
 from tests.fake_llm_server import FakeLLM, payload, verdict
 from tests.tiny_policy import write_policy
 from tests.training_runs import Workshop
-from train.rollout import tell_of_each
+from train.rollout import EarlyStart, tell_of_each
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +61,40 @@ def test_a_colocated_engine_tells_of_each_completion_and_returns_what_it_did(llm
     assert written(llm.generate(prompts, sampling_params=sampling, use_tqdm=False)) == expected
     assert [index for index, _ in told] == [3, 1, 2, 4, 0]  # the shortest first
     assert all(ids == list(expected[index][1]) for index, ids in told)
+
+
+def test_a_colocated_engine_has_completions_judged_while_it_writes_others(llm):
+    from vllm import SamplingParams
+
+    arrivals = []
+
+    def script(_):
+        arrivals.append(time.perf_counter())
+        return verdict(True, True)
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    case = Case("c", "질문", (Issue("", "", (), "결론"), Issue("1", "쟁점", (), "결론")))
+    with FakeLLM(script) as server:
+        config = JudgeConfig(judge_base_url=server.base_url, judge_model="fake", judge_repeat_frac=0.0)
+        early = EarlyJudge(load_judge(config), 60)
+        generation = SimpleNamespace(mode="colocate", llm=llm, tensor_parallel_size=1)
+        tokenizer = SimpleNamespace(decode=lambda ids, **_: f"기각한다 {len(ids)}")
+        trainer = SimpleNamespace(async_loop=loop, processing_class=tokenizer, vllm_generation=generation)
+        start = EarlyStart(
+            trainer, early, cases={"c": case}, gates=GateConfig(gate_truncated=False), end_token_ids=set()
+        )
+        start.begin_batch(["c"] * len(LENGTHS))
+        sampling = [SamplingParams(temperature=0, max_tokens=n, ignore_eos=True) for n in (2, 2, 2, 2, 120)]
+        llm.generate([{"prompt_token_ids": ids} for ids in PROMPTS], sampling_params=sampling, use_tqdm=False)
+        ended = time.perf_counter()
+        items = [(case, "기각한다 2"), (case, "기각한다 120")]
+        verdicts = asyncio.run_coroutine_threadsafe(judge_batch(early, items, 30), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    assert all(judgment for by_issue in verdicts for judgment in by_issue.values())
+    assert len(arrivals) == 4  # four alike are judged once
+    assert sum(arrival < ended for arrival in arrivals) >= 2
 
 
 def served(request):

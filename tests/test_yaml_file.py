@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from train.yaml_file import ConfigError, flat_yaml, read_flat_yaml, read_value
@@ -80,6 +80,7 @@ def test_a_file_from_windows_reads_as_any_other(tmp_path):
     assert read_flat_yaml(path) == ({"a": 1, "b": "x"}, {"a": 1, "b": 2})
 
 
+@example({"a": "\x85", "b": "원고\u2028피고"})
 @given(
     st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), SCALARS | st.lists(SCALARS, max_size=3), max_size=4)
 )

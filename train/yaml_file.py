@@ -106,13 +106,16 @@ def flat_yaml(values: Mapping[str, Any]) -> str:
     return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
 
 
+_OTHER_LINE_ENDS = re.compile("[\\x85\\u2028\\u2029]")  # a reader folds them into spaces unless they are escaped
+
+
 class _Dumper(yaml.SafeDumper):
     pass
 
 
 def _represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    is_text_to_us = not any(pattern.match(text) for pattern in _WORDS_OF_MEANING)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_text_to_us else '"')
+    is_plain = not any(pattern.match(text) for pattern in _WORDS_OF_MEANING) and not _OTHER_LINE_ENDS.search(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
 
 
 _Dumper.add_representer(str, _represent_str)
