@@ -220,13 +220,15 @@ async def reward(judge: Judge | EarlyJudge, config: JudgeConfig, batch: list[Wri
         raise RuntimeError(f"some completions were gated or not judged: rewards {set(rewards)}")
 
 
-def write_batch(num_prompts: int, num_generations: int, seed: int, mean_tokens: int = 1500) -> list[Written]:
+def write_batch(
+    num_prompts: int, num_generations: int, seed: int, mean_tokens: int = 1500, max_tokens: int = MAX_TOKENS
+) -> list[Written]:
     """The completions of a step: log-normal lengths around `mean_tokens`, one of them as long as is allowed."""
     draw = random.Random(seed)
     cases = [_case(f"case {n}", draw.randint(4, 12), draw) for n in range(num_prompts)]
     copies = [case for case in cases for _ in range(num_generations)]
-    lengths = [min(MAX_TOKENS, int(draw.lognormvariate(math.log(mean_tokens) - 0.45**2 / 2, 0.45))) for _ in copies]
-    lengths[lengths.index(max(lengths))] = MAX_TOKENS  # the straggler that every large batch has
+    lengths = [min(max_tokens, int(draw.lognormvariate(math.log(mean_tokens) - 0.45**2 / 2, 0.45))) for _ in copies]
+    lengths[lengths.index(max(lengths))] = max_tokens  # the straggler that every large batch has
     return [
         Written(case, _text(int(tokens * CHARS_PER_TOKEN), draw), tokens)
         for case, tokens in zip(copies, lengths, strict=True)

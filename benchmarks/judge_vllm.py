@@ -44,12 +44,15 @@ def main() -> None:
     parser.add_argument("--judge", metavar="URL", help="A vLLM server that runs already, up to and with /v1.")
     parser.add_argument("--model", default="judge", help="The model's name there (judge).")
     parser.add_argument(
-        "--responses", type=int, default=4, help="Responses of about 600 tokens, 4 to 12 issues each (4)."
+        "--responses",
+        type=int,
+        default=4,
+        help="Responses of 600 tokens in the mean, one of 1,600, 4 to 12 issues each (4).",
     )
     parser.add_argument("--rounds", type=int, default=2, help="Times that all ways are gone through (2).")
     parser.add_argument("--json", type=Path, help="Write the figures here too.")
     args = parser.parse_args()
-    batch = write_batch(args.responses, 1, seed=0, mean_tokens=600)
+    batch = write_batch(args.responses, 1, seed=0, mean_tokens=600, max_tokens=1600)
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name, _ in WAYS}
     with nullcontext(args.judge) if args.judge else tiny_server(args.model) as url:
         asyncio.run(judge(url, args.model, [batch[0]], {}))  # the rules are in the cache for everyone
