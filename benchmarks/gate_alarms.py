@@ -6,10 +6,9 @@ from pathlib import Path
 
 from data.jsonl import read_jsonl
 from data.loading import load_cases
-from rewards.answer import final_answer
+from rewards.answer import final_answer, visible
 from rewards.gates import GATE_REASONS, GateConfig, gate
 from rewards.order import final_order
-from rewards.rubric import visible
 
 SHOWN = 200  # characters of each end
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -132,6 +133,7 @@ def tiny_server(name: str) -> Iterator[str]:
     from tests.tiny_policy import write_policy
 
     prepare_environment()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # or it would leave its server behind
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -127,6 +128,22 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
+    return amount
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Turn court judgments into LEGIT cases. Judgments whose outcome the court's discretion decides are "
@@ -145,15 +162,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rules", default=RULES_PATH, type=Path, help="which judgments to take: a YAML file")
     parser.add_argument("--language", default="ko", choices=LANGUAGES, help="of the judgments and the prompts")
     parser.add_argument("--second-opinion", action="store_true", help="ask the model about borderline judgments")
-    parser.add_argument("--limit", type=int, help="only the first so many judgments that are not dropped")
+    parser.add_argument("--limit", type=_count, help="only the first so many judgments that are not dropped")
     parser.add_argument(
         "--dry-run", action="store_true", help="select, estimate the cost of what is missing, ask nothing"
     )
-    parser.add_argument("--budget", type=float, help="stop before this run has cost more; needs --price")
+    parser.add_argument("--budget", type=_amount, help="stop before this run has cost more; needs --price")
     parser.add_argument(
         *("--price", "--prices"),
         nargs=2,
-        type=float,
+        type=_amount,
         default=(0.0, 0.0),
         metavar=("IN", "OUT"),
         help="of a million tokens read and written",
@@ -163,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     endpoint.add_argument("--base-url", help="its endpoint, up to and with /v1")
     endpoint.add_argument("--model", required=True, help="its name there")
     endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
-    endpoint.add_argument("--concurrency", type=int, default=32, help="requests under way at one time")
+    endpoint.add_argument("--concurrency", type=_count, default=32, help="requests under way at one time")
     endpoint.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one reply")
     endpoint.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
     endpoint.add_argument("--temperature", type=float, default=0.0)

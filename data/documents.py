@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.jsonl import read_jsonl
+from data.jsonl import JsonlError, read_jsonl
 
 TEXT_COLUMNS = ("text", "judgment", "content", "body", "판결문", "전문", "본문")
 MIN_CHARS_A_PAGE = 40  # a PDF with less has pictures of pages
@@ -43,8 +43,17 @@ def read_documents(source: str, text_column: str | None = None) -> Iterator[Docu
     one document; files of other kinds in a folder are passed over.
 
     Raises:
-        DocumentsError: there is no such source, or no column of text in it.
+        DocumentsError: there is no such source, it is damaged, or there is no record or no column of text in it.
     """
+    is_empty = True
+    for document in _documents(source, text_column):
+        is_empty = False
+        yield document
+    if is_empty:
+        raise DocumentsError(f"{source}: holds no record; it must have at least one row with a judgment's text")
+
+
+def _documents(source: str, text_column: str | None) -> Iterator[Document | Skipped]:
     path = Path(source).expanduser()
     if path.is_dir():
         paths = sorted(p for p in path.rglob("*") if p.suffix.lower() in _ROWS.keys() | _TEXTS.keys() and p.is_file())
@@ -65,7 +74,7 @@ def read_documents(source: str, text_column: str | None = None) -> Iterator[Docu
 def _read_file(path: Path, text_column: str | None) -> Iterator[Document | Skipped]:
     suffix = path.suffix.lower()
     if suffix in _ROWS:
-        yield from _rows(str(path), _ROWS[suffix](path), text_column)
+        yield from _rows(str(path), _file_rows(path, suffix), text_column)
         return
     try:
         text = _TEXTS[suffix](path)
@@ -77,9 +86,25 @@ def _read_file(path: Path, text_column: str | None) -> Iterator[Document | Skipp
     yield text if isinstance(text, Skipped) else Document(str(path), text) if text.strip() else _blank(str(path))
 
 
+def _file_rows(path: Path, suffix: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        yield from _ROWS[suffix](path)
+    except JsonlError:
+        raise
+    except Exception as error:  # whatever the readers of foreign formats raise at a damaged file
+        told = f"{type(error).__name__}: {error}"
+        raise DocumentsError(f"{path}: cannot be read as {suffix}, is it whole? {told}") from error
+
+
 def _rows(source: str, rows: Iterator[tuple[int, dict[str, Any]]], column: str | None) -> Iterator[Document | Skipped]:
     for number, row in rows:
         name = column or next((name for name in TEXT_COLUMNS if isinstance(row.get(name), str)), None)
+        if name is None and (known := next((name for name in TEXT_COLUMNS if name in row), None)):
+            raise DocumentsError(
+                f"{source}, row {number}: the value of {known!r} is no text but {type(row[known]).__name__}: "
+                f"{str(row[known])[:40]}. Which column holds the text? Name it with --text-column; there are: "
+                f"{', '.join(map(str, row))} (with --text-column {known}, rows without text are skipped)"
+            )
         if name is None or name not in row:
             told = f"no column {column!r}" if column else "which column holds the text? Name it with --text-column"
             raise DocumentsError(f"{source}, row {number}: {told}; there are: {', '.join(map(str, row))}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eval.graded import GradedSet
+from eval.graded import META_NAME, GradedSet
 from eval.metrics import PARTS, case_means, paired_difference
 from eval.results import InputError
 from eval.summary import Figures, scores_by_case
@@ -68,6 +68,13 @@ def check_comparable(sets: Sequence[GradedSet], on_common_cases: bool = False) -
     """
     first = sets[0]
     for other in sets[1:]:
+        if first.has_meta != other.has_meta:
+            untold, told = (other, first) if first.has_meta else (first, other)
+            raise InputError(
+                f"{untold.path}: {META_NAME} is missing beside it, so nothing says whether {untold.name} was judged "
+                f"like {told.name}. Copy it from the folder that the grades come from, or grade anew (eval/grade.py "
+                "writes both)."
+            )
         differing = sorted(
             f"{name} ({first.judge.get(name)!r} and {other.judge.get(name)!r})"
             for name in first.judge.keys() | other.judge.keys()

@@ -30,7 +30,8 @@ def grade(args: argparse.Namespace) -> None:
     if args.rejudge == "all":
         if "judge_store" in args:
             raise InputError("--rejudge all would find the old verdicts in --judge-store: leave it out or name another")
-        for name in (GRADE_FILES[args.scheme], GRADE_FILES[args.scheme].replace(".jsonl", ".meta.json"), "judge_store"):
+        stem = GRADE_FILES[args.scheme].removesuffix(".jsonl")
+        for name in (f"{stem}.jsonl", f"{stem}.meta.json", f"{stem}.cases.json", "judge_store"):
             if (args.out / name).exists():
                 print(f"set aside: {set_aside(args.out / name)}", file=sys.stderr)
     if config is None and not responses.verdicts:

@@ -1,6 +1,5 @@
 """Graded sets as the user names them: a run with its checkpoints, an output folder of eval/grade.py, a grades file."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,10 +10,11 @@ from typing import Any
 from data.cases import Case
 from data.jsonl import read_jsonl
 from data.loading import load_cases
-from eval.results import Grade, InputError, Key, read_grades
+from eval.results import Grade, InputError, Key, read_grades, read_settings
 from eval.runs import BASE, read_run
 
 GRADES_NAME = "grades.jsonl"
+META_NAME = "grades.meta.json"
 INPUT_HELP = (
     "a run's output_dir (its checkpoints, as eval/checkpoints.py graded them), a folder or file of grades "
     "(eval/grade.py); NAME=PATH gives it a name of its own"
@@ -25,7 +25,8 @@ INPUT_HELP = (
 class GradedSet:
     """The graded responses of one model: `step` where it is a checkpoint of a run, `judge` what its verdicts depend on.
 
-    `num_foreign` grades of the file answer none of the cases and are left out.
+    `num_foreign` grades of the file answer none of the cases and are left out. `has_meta` is False where no file beside
+    the grades tells how they were judged, so that `judge` is only what stands in the grades themselves.
     """
 
     name: str
@@ -34,6 +35,7 @@ class GradedSet:
     grades: Mapping[Key, Grade]
     judge: Mapping[str, Any]
     num_foreign: int = 0
+    has_meta: bool = True
 
     @property
     def case_ids(self) -> set[str]:
@@ -133,13 +135,19 @@ def _cases_of_run(paths: Sequence[Path]) -> tuple[str, str | None]:
 
 
 def _read_set(name: str | None, step: int | None, path: Path, cases: Mapping[str, Case], source: str) -> GradedSet:
-    meta = path.with_name("grades.meta.json")
-    judge = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else {}
-    grades = read_grades(path, cases, judge.get("judge_quorum", 1.0))
+    meta = path.with_name(META_NAME)
+    has_meta = meta.is_file()
+    judge = read_settings(meta) if has_meta else {}
+    quorum = judge.get("judge_quorum", 1.0)
+    if type(quorum) not in (int, float) or not 0 < quorum <= 1:
+        raise InputError(
+            f'{meta}: "judge_quorum" must be a number in (0, 1], got {quorum!r}'
+        )
+    grades = read_grades(path, cases, quorum)
     if not grades:
         raise InputError(f"{path}: none of its grades is of a case of {source}; --cases must name the cases answered")
     judge |= {"judged by": ", ".join(sorted({grade.judge for grade in grades.values()}))}
     models = {grade.response.model for grade in grades.values()}
     num_foreign = sum(record["doc_id"] not in cases for _, record in read_jsonl(path))
     own_name = models.pop() if len(models) == 1 else path.parent.name
-    return GradedSet(name or own_name, path, step, grades, judge, num_foreign)
+    return GradedSet(name or own_name, path, step, grades, judge, num_foreign, has_meta)

@@ -1,14 +1,16 @@
 """From responses to grades: a judge's verdicts, kept one response at a time, so that none is paid for twice."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.cases import Case
 from data.endpoint import EndpointStats
-from data.jsonl import Appender
+from data.jsonl import Appender, write_json
 from eval.progress import progress_bar
 from eval.results import (
     Grade,
@@ -26,6 +28,7 @@ from rewards.answer import final_answer, is_empty
 from rewards.gates import GateConfig, gate
 from rewards.judge import Judge, JudgeConfig, load_judge
 from rewards.judge_card import verdict_settings
+from rewards.mini_judge import count_extra_issues
 from rewards.score import Judgment, nothing_found, score_case
 
 if TYPE_CHECKING:
@@ -54,11 +57,7 @@ def grade_response(
 ) -> Grade:
     """The grade that verdicts make of a response; the gate's reason is told and costs nothing here."""
     answer = final_answer(response.text)
-    num_extra_issues = None
-    if "mini" in case.extra:
-        from rewards.mini_judge import count_extra_issues
-
-        num_extra_issues = count_extra_issues(case, answer)
+    num_extra_issues = count_extra_issues(case, answer) if "mini" in case.extra else None
     reason = gate(answer, response.finish_reason, gates, case.question)
     return Grade(response, judge, judgments, score_case(case, judgments, quorum), reason, num_extra_issues)
 
@@ -121,6 +120,7 @@ def grade_file(
                 f"{out / 'grades.jsonl'}: the grade of case {response.case_id!r} is one of another response; "
                 "give another output"
             )
+    pin_cases(out / "grades.cases.json", [case for case, _ in pairs])
     new = [pair for pair in pairs if pair[1].key not in grades]
     failed = [pair for pair in pairs if pair[1].key in grades and grades[pair[1].key].num_missing]
     name = ", ".join(responses.evaluators) if config is None else config.judge_model or config.judge
@@ -152,6 +152,22 @@ def grade_file(
     return {response.key: grades[response.key] for _, response in pairs}
 
 
+def pin_cases(path: Path, cases: Iterable[Case]) -> None:
+    """Keep, case by case, a fingerprint of what is judged; a case that has changed since its grade is refused.
+
+    Raises:
+        SettingsError: a case has other issues, claims or conclusions than when its responses were graded.
+    """
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    now = {case.id: hashlib.sha256(repr(case.issues).encode("utf-8", "surrogatepass")).hexdigest() for case in cases}
+    if changed := sorted(id for id, print in now.items() if known.get(id, print) != print):
+        raise SettingsError(
+            f"{path.parent}: holds grades of {len(changed)} cases that have changed since, such as {changed[0]!r}: "
+            "give another output, or grade these anew with --rejudge all"
+        )
+    write_json(path, known | now)
+
+
 def keep_cost(out: Path, config: JudgeConfig, stats: EndpointStats) -> None:
     """Print what a judge has been asked for, and add it to `out`/cost.jsonl: verdicts from the store cost nothing.
 
@@ -173,6 +189,9 @@ def _load_judge(config: JudgeConfig, cases: Sequence[Case]) -> "Judge | MiniJudg
         judge = load_judge(config)
         if not isinstance(judge, Judge):
             asyncio.run(_judge_nothing(judge, cases))
+        for case in cases:
+            if "mini" in case.extra:
+                count_extra_issues(case, "")  # what cannot be graded is told before a verdict is paid
     except ValueError as error:
         raise InputError(str(error)) from error
     return judge

@@ -167,13 +167,14 @@ def read_grades(path: str | Path, cases: Mapping[str, Case], quorum: float = 1.0
             raise JsonlError(path, line, f"no grade of ours: it lacks {', '.join(sorted(missing_keys))}")
         case = cases[response.case_id]
         judgments = complete_verdicts(case, verdicts_of(path, line, record["evaluation_result"]))
+        gate, num_extra_issues = _told_parts(path, line, record["parts"])
         grades[response.key] = Grade(
             response,
             str(record["judge"]),
             judgments,
             score_case(case, judgments, quorum),
-            record["parts"].get("gate"),
-            record["parts"].get("num_extra_issues"),
+            gate,
+            num_extra_issues,
         )
     return grades
 
@@ -188,12 +189,13 @@ def pin_settings(path: str | Path, settings: Mapping[str, Any]) -> None:
 
     Raises:
         SettingsError: settings that differ from those of the first run.
+        InputError: the file is damaged.
     """
     path = Path(path)
     if not path.exists():
         write_json(path, settings)
         return
-    first = json.loads(path.read_text(encoding="utf-8"))
+    first = read_settings(path)
     differing = [
         f"  {name}: {first.get(name)!r} then, {settings.get(name)!r} now"
         for name in [*first, *(settings.keys() - first.keys())]
@@ -204,6 +206,25 @@ def pin_settings(path: str | Path, settings: Mapping[str, Any]) -> None:
             f"{path.parent} was begun with other settings:\n" + "\n".join(differing) + "\n"
             "Use the same settings to continue it, or another output to begin anew."
         )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings that `pin_settings` kept.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        reason = f"it holds a JSON {type(settings).__name__}"
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, brackets in brackets without end
+        settings, reason = None, f"it is no JSON ({error})"
+    if not isinstance(settings, dict):
+        raise InputError(
+            f"{path} is damaged: {reason}, must hold one object {{...}} of the settings that the file beside it was "
+            "made with. Restore it from a copy, or make both anew in another output."
+        )
+    return settings
 
 
 def set_aside(path: Path) -> Path:
@@ -259,6 +280,20 @@ def verdicts_of(path: Path, line: int, evaluation: Any) -> dict[str, Judgment | 
     if not isinstance(evaluation, dict):
         raise JsonlError(path, line, '"evaluation_result" must be an object with one verdict per issue id')
     return {issue_id: _verdict(verdict) for issue_id, verdict in evaluation.items()}
+
+
+def _told_parts(path: Path, line: int, parts: Any) -> tuple[str | None, int | None]:
+    """`gate` and `num_extra_issues` of a grade; its other parts follow from the verdicts."""
+    if not isinstance(parts, dict):
+        raise JsonlError(path, line, f'"parts" must be an object, got {json.dumps(parts)[:40]}')
+    gate, num_extra_issues = parts.get("gate"), parts.get("num_extra_issues")
+    if not isinstance(gate, str | None):
+        raise JsonlError(path, line, f'"parts.gate" must be a text or null, got {json.dumps(gate)[:40]}')
+    is_count = type(num_extra_issues) is int and num_extra_issues >= 0  # no bool, which isinstance would let in
+    if num_extra_issues is not None and not is_count:
+        told = json.dumps(num_extra_issues)[:40]
+        raise JsonlError(path, line, f'"parts.num_extra_issues" must be a number from 0 or null, got {told}')
+    return gate, num_extra_issues
 
 
 def _verdict(verdict: Any) -> Judgment | None:

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 from data.cases import ROOT_ID, Case, Issue
 from eval.cell_text import num_lines_of, split_text, storable
 from eval.results import InputError
-from rewards.rubric import visible
+from rewards.answer import visible
 
 if TYPE_CHECKING:
     from openpyxl.cell.cell import Cell

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, get_args
 
+from rewards.answer import visible
 from rewards.order import final_order, is_hedged
 
 GateReason = Literal["empty", "truncated", "repetition", "script", "hedged_order", "parroting"]
@@ -87,9 +88,9 @@ def gate(answer: str, finish_reason: str | None, config: GateConfig, question: s
     """
     if config.gate_truncated and finish_reason == "length":
         return "truncated"
-    if not any(map(str.isalnum, answer)):
+    text = visible(answer)
+    if not any(map(str.isalnum, text)):
         return "empty"
-    text = unicodedata.normalize("NFC", answer)
     if _loops(text, config):
         return "repetition"
     if hangul_frac(text) < config.gate_min_hangul_frac:

@@ -13,8 +13,9 @@ from typing import Any
 from data.cases import Case
 from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply, Unusable
 from data.store import Store
+from rewards.answer import visible
 from rewards.judge import JudgeConfig
-from rewards.rubric import RATIONALES_CHARS, fence, fill, read_object, visible
+from rewards.rubric import RATIONALES_CHARS, fence, fill, read_object
 
 TOP = 10
 

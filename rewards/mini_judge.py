@@ -75,13 +75,25 @@ def _mini_issues(case: Case) -> Mapping[str, Mapping[str, Any]]:
             f'case {case.id!r} is not of the mini world (its record has no key "mini"): the exact judge knows only '
             "cases that data/mini.py wrote. For real cases set judge: endpoint, judge_base_url and judge_model."
         )
-    if mini["version"] != WORLD_VERSION:
+    try:
+        version, issues = mini["version"], mini["issues"]
+        is_sound = issues.keys() == {issue.id for issue in case.sub_issues} and all(
+            isinstance(issue["name"], str) and isinstance(issue["accepted"], bool) for issue in issues.values()
+        )
+    except (TypeError, KeyError, AttributeError):
+        version, issues, is_sound = WORLD_VERSION, {}, False
+    if version != WORLD_VERSION:
         raise ValueError(
-            f"case {case.id!r} is of version {mini['version']} of the mini world, this judge knows version "
+            f"case {case.id!r} is of version {version} of the mini world, this judge knows version "
             f"{WORLD_VERSION}: write the cases again with data/mini.py."
         )
-    issues: Mapping[str, Mapping[str, Any]] = mini["issues"]
-    return issues
+    if not is_sound:
+        raise ValueError(
+            f'case {case.id!r}: its key "mini" is damaged, it must hold version and issues with a name and a decision '
+            "for every issue of the case: write the cases again with data/mini.py."
+        )
+    checked: Mapping[str, Mapping[str, Any]] = issues
+    return checked
 
 
 def _read(answer: str) -> _Answer:

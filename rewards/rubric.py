@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from data.cases import ROOT_ID, Issue
 from data.endpoint import Reply, Unusable
-from rewards.answer import final_answer
+from rewards.answer import final_answer, visible
 from rewards.score import Judgment
 
 RATIONALES_CHARS = 240  # two Korean sentences; a string without a bound lets a grammar-bound judge run to max_tokens
@@ -32,14 +31,6 @@ _LOOKALIKE = re.compile(
 )
 _HEADING_LOOKALIKE = re.compile(r"^[ \t]*[#＃]+[ \t]*(?=채점할 답안|판정할 쟁점|물음)", re.MULTILINE)
 _CODE_BLOCK = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
-# Letters and marks that leave no ink, besides the categories of control and format characters: joiner, Hangul
-# fillers, Mongolian and other variation selectors, the blank Braille cell, and what Unicode keeps free for more of
-# them. Text can hide in them.
-_INKLESS = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
-)
-_UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co"}
-_NEWLINE = re.compile("\r\n?|[\u0085\u2028\u2029]")
 
 
 def render(issue: Issue, answer: str, *, rationales: bool = True, secret: str = "") -> list[dict[str, str]]:
@@ -84,18 +75,6 @@ def fill(template: str, fields: Mapping[str, str]) -> str:
     """The template with each {field} replaced, in one pass: what a field brings is not looked through again."""
     placeholder = re.compile(r"\{(" + "|".join(fields) + r")\}")
     return placeholder.sub(lambda match: fields[match[1]], template)
-
-
-def visible(text: str) -> str:
-    """The text as a reader sees it: NFC, newlines as \\n, without control, format and inkless characters.
-
-    >>> visible("기\\u200b각\\u202e\\r\\n한다\\x07")
-    '기각\\n한다'
-    """
-    text = _NEWLINE.sub("\n", text)
-    unseen = {ord(char) for char in set(text) if unicodedata.category(char) in _UNSEEN_CATEGORIES}
-    unseen -= {ord("\n"), ord("\t")}
-    return unicodedata.normalize("NFC", _INKLESS.sub("", text.translate(dict.fromkeys(unseen))))
 
 
 def response_format(rationales: bool) -> dict[str, Any]:

@@ -9,9 +9,10 @@ import pytest
 from fake_llm_server import FakeLLM, verdict
 
 from benchmarks.attacks import CONTROL, attack_judge, figures, main, outcome_of, read_attacks
+from rewards.answer import visible
 from rewards.gates import GateConfig, gate
 from rewards.judge import JudgeConfig, load_judge
-from rewards.rubric import fence, render, visible
+from rewards.rubric import fence, render
 
 CASE, ANSWER, ATTACKS = read_attacks()
 KINDS = {

@@ -246,6 +246,25 @@ def test_what_belongs_together_is_asked_for(tmp_path, capsys, options):
     assert ("--budget needs --price" if options else "--base-url is missing") in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "legal"),
+    [
+        (["--price", "nan", "1"], "at least 0"),
+        (["--price", "1", "-1"], "at least 0"),
+        (["--budget", "inf", "--price", "1", "1"], "at least 0"),
+        (["--limit", "-1"], "at least 1"),
+        (["--concurrency", "0"], "at least 1"),
+        (["--concurrency", "x"], "at least 1"),
+    ],
+    ids=["price nan", "price below 0", "budget inf", "limit below 0", "no concurrency", "concurrency x"],
+)
+def test_numbers_out_of_range_are_refused_with_the_legal_ones(tmp_path, capsys, options, legal):
+    with pytest.raises(SystemExit, match="2"):
+        main([str(JUDGMENTS), "--out", str(tmp_path), "--model", "m", "--dry-run", *options])
+    assert f"argument {options[0]}" in (told := capsys.readouterr().err)
+    assert legal in told
+
+
 def slowly(request):
     return replace(replay(request), delay_s=0.15)
 

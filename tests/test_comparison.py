@@ -123,6 +123,16 @@ def test_common_cases_must_be_asked_for(run, tmp_path, capsys):
     assert "few against checkpoint-40, 7 cases" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["the first", "the second"])
+def test_a_set_without_its_meta_file_is_told_so(run, tmp_path, capsys, first):
+    (tmp_path / "grades.jsonl").write_bytes((run / "eval/base/greedy/grades.jsonl").read_bytes())
+    sets = [f"bare={tmp_path}", f"{run}/eval/checkpoint-40/greedy"]
+    assert main([*(sets if first else sets[::-1]), "--cases", str(run / "simulated_test.jsonl")]) == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path / 'grades.jsonl'}: grades.meta.json is missing beside it" in told
+    assert "None" not in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

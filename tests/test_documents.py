@@ -145,3 +145,21 @@ def test_a_source_that_is_none_says_what_would_be(tmp_path, name, complaint):
         (tmp_path / name).write_bytes(b"x")
     with pytest.raises(DocumentsError, match=complaint):
         list(read_documents(str(tmp_path / name)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.parquet", b"PAR1xx", "a.parquet: cannot be read as .parquet"),
+        ("a.csv", b"text\n\x81\x20\xff\n", "a.csv: cannot be read as .csv"),
+        ("a.jsonl", b'{"text": 7}', "row 1: the value of 'text' is no text but int: 7"),
+        ("a.csv", b"", "a.csv: holds no record"),
+        ("a.csv", b"text\n", "a.csv: holds no record"),
+        ("a.jsonl", b"\n", "a.jsonl: holds no record"),
+    ],
+    ids=["damaged Parquet", "damaged CSV", "a number", "empty CSV", "only a header", "empty JSON Lines"],
+)
+def test_rows_that_cannot_be_used_are_named(tmp_path, name, content, complaint):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DocumentsError, match=complaint):
+        texts(tmp_path / name)

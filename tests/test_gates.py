@@ -1,5 +1,4 @@
 import random
-import time
 from unicodedata import normalize
 
 import pytest
@@ -176,12 +175,11 @@ def test_hangul_is_counted_among_letters(text, frac):
 @pytest.mark.parametrize(
     "unit", ["가", LOOPED, "<", "(善", "| 1 | 가 |\n", "1", "- ", "A", "(", "가 ", "주문\n", "또는 기각한다 "]
 )
-def test_long_answers_take_linear_time(unit):
+def test_a_long_answer_of_one_piece_over_and_over_is_stopped(unit):
+    """Hangs where a pattern backtracks or windows are counted in squares."""
     text = unit * (100_000 // len(unit))
-    start = time.process_time()
-    gate(text, "stop", GateConfig(), text)
+    assert gate(text, "stop", GateConfig(), text) is not None
     gate(text[:-2] + "가나", "stop", GateConfig(gate_max_loop_chars=10**6, gate_max_loop_frac=1.0))
-    assert time.process_time() - start < 3
 
 
 def test_each_gate_has_its_setting():

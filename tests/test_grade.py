@@ -230,6 +230,27 @@ def test_grades_of_other_responses_are_refused(grade, capsys):
     assert "another response" in capsys.readouterr().err
 
 
+def test_grades_of_a_case_that_has_changed_since_are_refused(grade, tmp_path, capsys):
+    cases = tmp_path / "cases.jsonl"
+    with FakeLLM(judged_fairly) as server:
+        assert grade(responses(), server=server) == 0
+        cases.write_text(cases.read_text(encoding="utf-8").replace('"인정"', '"부정"', 2), encoding="utf-8")
+        assert grade(responses(), server=server) == 2
+        assert "1 cases that have changed since, such as '사건-0'" in capsys.readouterr().err
+        assert grade(responses(), "--rejudge", "all", server=server) == 0
+
+
+def test_a_damaged_mini_case_is_told_before_a_verdict_is_paid(tmp_path, capsys):
+    record = generate(0, "test", 1)[0] | {"mini": {}}
+    cases = write(tmp_path / "cases.jsonl", [record])
+    path = write(tmp_path / "responses.jsonl", [{"doc_id": record["doc_id"], "response": "주문: 기각"}])
+    with FakeLLM(judged_fairly) as server:
+        options = ["--cases", str(cases), "--responses", str(path), "--out", str(tmp_path / "out")]
+        assert main([*options, "--judge", server.base_url, "--judge-model", "judge"]) == 2
+        assert not server.requests
+    assert "damaged" in capsys.readouterr().err
+
+
 def test_rejudging_all_keeps_the_old_grades_aside(grade, out):
     with FakeLLM(judged_fairly) as server:
         grade(responses(), server=server)

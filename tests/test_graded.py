@@ -8,6 +8,7 @@ from simulated_run import write_simulated_run
 
 from data.jsonl import Appender, write_json
 from data.loading import to_record
+from eval import compare, errors, report
 from eval.graded import read_inputs
 from eval.results import InputError
 
@@ -105,3 +106,23 @@ def test_nothing_there_is_told_with_what_was_looked_for(tmp_path, cases, write_s
         read_inputs([str(folder)], None)
     record = json.loads((folder / "grades.jsonl").read_text(encoding="utf-8"))
     assert record["doc_id"] == "가합1"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"judge": ', "must hold one object"),
+        ("[1]", "must hold one object"),
+        ('{"judge": "mini", "judge_quorum": "x"}', '"judge_quorum" must be a number in (0, 1]'),
+        ('{"judge": "mini", "judge_quorum": NaN}', '"judge_quorum" must be a number in (0, 1]'),
+    ],
+    ids=["cut off", "list", "quorum a text", "quorum NaN"],
+)
+@pytest.mark.parametrize("command", [compare, errors, report], ids=["compare", "errors", "report"])
+def test_a_damaged_meta_file_is_one_message(cases, write_set, capsys, command, content, problem):
+    folder = write_set("one", make_grade(CASE, "rr"))
+    (folder / "grades.meta.json").write_text(content)
+    assert command.main([str(folder), "--cases", cases]) == 2
+    told = capsys.readouterr().err
+    assert str(folder / "grades.meta.json") in told
+    assert problem in told

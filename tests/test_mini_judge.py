@@ -126,3 +126,22 @@ def test_the_verdict_does_not_depend_on_the_order_of_lines(written, random):
 def test_any_text_is_judged_on_every_issue(answer):
     assert judge(answer).keys() == {"", *ISSUES}
     assert count_extra_issues(CASE, answer) >= 0
+
+
+@pytest.mark.parametrize(
+    "mini",
+    [
+        5,
+        "x",
+        [],
+        {},
+        {"version": 1},
+        {"version": 1, "issues": [1]},
+        {"version": 1, "issues": {"1": ISSUES["1"]}},
+        {"version": 1, "issues": ISSUES | {"1": {"name": "변제", "accepted": "yes"}}},
+    ],
+    ids=["number", "text", "list", "empty", "no issues", "issues a list", "an issue less", "no decision"],
+)
+def test_a_damaged_mini_key_is_told_with_the_way_out(mini):
+    with pytest.raises(ValueError, match=r"case 'mini-1'.*write the cases again"):
+        judge(GOLD, replace(CASE, extra={"mini": mini}))

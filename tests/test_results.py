@@ -10,6 +10,7 @@ from data.cases import Case, Issue
 from data.jsonl import Appender, JsonlError
 from eval.results import (
     Grade,
+    InputError,
     Response,
     SettingsError,
     complete_verdicts,
@@ -159,6 +160,33 @@ def test_settings_are_kept_and_differing_ones_are_named(tmp_path):
     with pytest.raises(SettingsError, match=r"temperature: 0\.0 then, 1\.0 now") as error:
         pin_settings(path, {"temperature": 1.0, "max_tokens": 64})
     assert "max_tokens" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"judge": ', b"[1]", b"\xff", b"[" * 100_000], ids=["cut", "list", "bytes", "deep"]
+)
+def test_damaged_settings_are_named_with_what_would_be_right(tmp_path, content):
+    path = tmp_path / "grades.meta.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"grades\.meta\.json is damaged: .*must hold one object"):
+        pin_settings(path, {"judge": "mini"})
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        (None, '"parts" must be an object, got null'),
+        ([], '"parts" must be an object'),
+        ({"gate": [1]}, '"parts.gate" must be a text or null'),
+        ({"num_extra_issues": "x"}, '"parts.num_extra_issues" must be a number'),
+        ({"num_extra_issues": True}, '"parts.num_extra_issues" must be a number'),
+    ],
+    ids=["null", "list", "gate a list", "count a text", "count a bool"],
+)
+def test_parts_of_a_wrong_type_are_named_by_line_and_key(write, parts, problem):
+    right = grade({"": RIGHT, "1": RIGHT, "2": ABSENT}).to_record()
+    with pytest.raises(JsonlError, match=rf"grades\.jsonl, line 2: .*{problem}"):
+        read_grades(write(right, right | {"parts": parts}, name="grades.jsonl"), {CASE.id: CASE})
 
 
 def test_set_aside_keeps_every_earlier_one(tmp_path):

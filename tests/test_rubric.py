@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from data.cases import Claim, Issue
 from data.endpoint import Reply, Unusable
-from rewards.rubric import ANSWER_CHARS, fence, parse, prompt_version, render, response_format, visible
+from rewards.answer import visible
+from rewards.rubric import ANSWER_CHARS, fence, parse, prompt_version, render, response_format
 from rewards.score import Judgment
 
 ISSUE = Issue(

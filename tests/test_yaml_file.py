@@ -88,3 +88,15 @@ def test_what_is_written_reads_back_the_same_here_and_elsewhere(values):
     text = flat_yaml(values)
     assert (read_value(text) or {}) == values
     assert (yaml.safe_load(text) or {}) == values
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["seed: !!int abc", "temperature: !!float x", "bf16: !!bool xx", "run_name: !!timestamp abc", "a: " + "[" * 3000],
+    ids=["int", "float", "bool", "timestamp", "deep"],
+)
+def test_a_tag_that_does_not_fit_and_a_bottomless_list_are_told(tmp_path, text):
+    path = tmp_path / "run.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"run\.yaml"):
+        read_flat_yaml(path)

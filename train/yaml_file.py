@@ -98,6 +98,14 @@ def read_flat_yaml(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     except yaml.MarkedYAMLError as error:
         where = f"{path}, line {error.problem_mark.line + 1}" if error.problem_mark else str(path)
         raise ConfigError([f"{where}: {_reason(error)}"]) from None
+    except (ValueError, KeyError, AttributeError) as error:  # what yaml lets through when a tag and its value differ
+        raise ConfigError(
+            [f"{path}: a value is not of the type that its !! tag names: {error}; drop the tag"]
+        ) from None
+    except RecursionError:
+        raise ConfigError(
+            [f"{path}: nested too deep; a configuration is lines such as `learning_rate: 1e-6`"]
+        ) from None
     return values, {key.value: key.start_mark.line + 1 for key, _ in node.value}
 
 
