@@ -1,6 +1,5 @@
 """A run's checkpoints: one engine answers for all, the judge grades, and the training judge too if it is another."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from eval.engine import Engine, Prompts, lora_rank, weights_id
 from eval.exploitation import exploitation
 from eval.judging import DeadJudgeError, grade_file
 from eval.progress import progress_bar
-from eval.results import Grade, InputError, Key, Response, pin_settings, read_responses, set_aside
+from eval.results import Grade, InputError, Key, Response, pin_settings, read_responses, read_settings, set_aside
 from eval.runs import Checkpoint, Run
 from eval.solve import Question, ask_about, ask_policy, unanswered
 from eval.summary import summarize_grades
@@ -153,7 +152,7 @@ def _pin(evaluation: Evaluation, run: Run) -> None:
         "temperature": TEMPERATURES[evaluation.sampling],
         "max_tokens": run.max_completion_length,
     }
-    if path.is_file() and json.loads(path.read_text(encoding="utf-8"))["weights"] != settings["weights"]:
+    if path.is_file() and read_settings(path).get("weights") != settings["weights"]:
         print(
             f"{evaluation.directory} is of other weights; it is now {set_aside(evaluation.directory)}", file=sys.stderr
         )

@@ -140,9 +140,7 @@ def _read_set(name: str | None, step: int | None, path: Path, cases: Mapping[str
     judge = read_settings(meta) if has_meta else {}
     quorum = judge.get("judge_quorum", 1.0)
     if type(quorum) not in (int, float) or not 0 < quorum <= 1:
-        raise InputError(
-            f'{meta}: "judge_quorum" must be a number in (0, 1], got {quorum!r}'
-        )
+        raise InputError(f'{meta}: "judge_quorum" must be a number in (0, 1], got {quorum!r}')
     grades = read_grades(path, cases, quorum)
     if not grades:
         raise InputError(f"{path}: none of its grades is of a case of {source}; --cases must name the cases answered")
