@@ -74,13 +74,13 @@ def test_a_later_batch_is_judged_anew():
 def test_what_is_begun_goes_on_while_nobody_waits():
     async def work(judge):
         judge.begin(CASE, "좋은 답")
-        await asyncio.sleep(0.6)  # the policy writes on
+        await asyncio.sleep(5)  # the policy writes on
         started = time.perf_counter()
         await judge_batch(judge, [(CASE, "좋은 답")], 30)
         return time.perf_counter() - started
 
-    waited_s, _ = judging(lambda _: verdict(True, True, delay_s=0.3), work)
-    assert waited_s < 0.15
+    waited_s, _ = judging(lambda _: verdict(True, True, delay_s=3), work)
+    assert waited_s < 2
 
 
 @pytest.mark.parametrize("begins", [True, False], ids=["begun", "not begun"])
@@ -91,11 +91,11 @@ def test_the_deadline_leaves_the_verdicts_that_came_in_time(begins):
     async def work(judge):
         if begins:
             judge.begin(CASE, "좋은 답")
-        return await judge_batch(judge, [(CASE, "좋은 답")], 0.5)
+        return await judge_batch(judge, [(CASE, "좋은 답")], 3)
 
     started = time.perf_counter()
-    assert judging(script, work, deadline_s=0.5)[0] == [{"": None, "1": YES}]
-    assert time.perf_counter() - started < 10
+    assert judging(script, work, deadline_s=3)[0] == [{"": None, "1": YES}]
+    assert time.perf_counter() - started < 40
 
 
 def test_what_was_begun_and_is_not_wanted_is_given_up():

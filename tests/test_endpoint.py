@@ -97,7 +97,7 @@ FAULTS = {
 @pytest.mark.parametrize(("fault", "kind"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_is_retried_and_then_named(fault, kind):
     with FakeLLM(lambda _: fault) as server:
-        endpoint = endpoint_at(server.base_url, timeout_s=0.5)
+        endpoint = endpoint_at(server.base_url, timeout_s=0.5 if kind == "timeout" else 60)
         with pytest.raises(EndpointError) as caught:
             ask(endpoint)
     assert caught.value.kind == kind
@@ -106,10 +106,10 @@ def test_a_fault_is_retried_and_then_named(fault, kind):
     assert (stats.calls, stats.retries, stats.given_up, stats.failures) == (1, 2, 1, {kind: 3})
 
 
-@pytest.mark.parametrize("fault", [fault for fault, _ in FAULTS.values()], ids=FAULTS)
-def test_one_fault_is_cured_by_a_retry(fault):
+@pytest.mark.parametrize(("fault", "kind"), FAULTS.values(), ids=FAULTS)
+def test_one_fault_is_cured_by_a_retry(fault, kind):
     with FakeLLM(in_turn(fault, completion("기각"))) as server:
-        endpoint = endpoint_at(server.base_url, timeout_s=0.5)
+        endpoint = endpoint_at(server.base_url, timeout_s=3 if kind == "timeout" else 60)
         assert ask(endpoint) == "기각"
     assert (endpoint.stats.calls, endpoint.stats.retries, endpoint.stats.given_up) == (1, 1, 0)
 
@@ -178,7 +178,7 @@ def test_300_calls_at_once_stay_within_the_limit_and_reuse_their_connections():
 
 def test_a_call_that_waits_for_its_retry_holds_no_slot():
     def script(request):
-        return error(429, retry_after="1") if request.index == 0 else completion("기각")
+        return error(429, retry_after="3") if request.index == 0 else completion("기각")
 
     with FakeLLM(script) as server:
 
@@ -186,13 +186,12 @@ def test_a_call_that_waits_for_its_retry_holds_no_slot():
             async with endpoint_at(server.base_url, max_concurrency=1) as endpoint:
                 first = asyncio.create_task(endpoint.ask(QUESTION, content))
                 await asyncio.sleep(0.2)
-                started = time.perf_counter()
                 await endpoint.ask(QUESTION, content)
-                second_s = time.perf_counter() - started
+                was_waiting = not first.done()
                 await first
-                return second_s
+                return was_waiting
 
-        assert asyncio.run(ask_both()) < 0.5
+        assert asyncio.run(ask_both())
 
 
 def test_cancelling_ends_promptly_and_frees_the_slot():
@@ -210,7 +209,7 @@ def test_cancelling_ends_promptly_and_frees_the_slot():
                 return took_s, await endpoint.ask(QUESTION, content), endpoint.stats
 
         took_s, text, stats = asyncio.run(cancel_then_ask())
-    assert took_s < 0.5
+    assert took_s < 2
     assert text == "기각"
     assert not stats.failures
 
