@@ -165,6 +165,7 @@ def test_a_dry_run_tries_the_judge(workshop):
         assert len(server.requests) == 21  # the last with a response of the greatest length
     assert run.returncode == 0, run.err
     assert "20 of 20 easy questions right" in run.out
+    assert "warning: the judge fake has no judge card" in run.err
     assert "calls a generation" in run.out
 
 

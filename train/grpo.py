@@ -9,6 +9,7 @@ from data.jsonl import write_text
 from data.loading import InvalidCasesError
 from rewards.early import EarlyJudge
 from rewards.judge import Judge
+from rewards.judge_card import card_notice
 from rewards.reward import JudgeUnavailable, rubric_reward
 from train.checkpoint_dirs import checkpoint_to_resume
 from train.config import Settings, read_settings
@@ -41,6 +42,8 @@ def main(settings: Settings) -> None:
     plan = plan_step(settings.values, num_processes=int(os.environ.get("WORLD_SIZE", "1")))
     cases, eval_cases = load_both(settings.data, plan)
     judge = open_judge(settings.judge, [*cases, *eval_cases])
+    if os.environ.get("RANK", "0") == "0" and (notice := card_notice(settings.judge)):
+        print(notice, file=sys.stderr)
     eval_judge = None if settings["eval_strategy"] == "no" else open_judge(settings.eval_judge, eval_cases)
     if settings.dry_run:
         if os.environ.get("RANK", "0") == "0":
