@@ -95,7 +95,7 @@ def test_the_deadline_leaves_the_verdicts_that_came_in_time(begins):
 
     started = time.perf_counter()
     assert judging(script, work, deadline_s=3)[0] == [{"": None, "1": YES}]
-    assert time.perf_counter() - started < 40
+    assert time.perf_counter() - started < 10
 
 
 def test_what_was_begun_and_is_not_wanted_is_given_up():

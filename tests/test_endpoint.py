@@ -209,7 +209,7 @@ def test_cancelling_ends_promptly_and_frees_the_slot():
                 return took_s, await endpoint.ask(QUESTION, content), endpoint.stats
 
         took_s, text, stats = asyncio.run(cancel_then_ask())
-    assert took_s < 2
+    assert took_s < 0.5
     assert text == "기각"
     assert not stats.failures
 

@@ -199,7 +199,7 @@ def test_the_deadline_holds_for_work_that_still_waits_for_a_slot():
         took_s = time.perf_counter() - started
     assert results == [ALL_MISSING] * 50
     assert len(server.requests) <= 5  # the slot that the first deadline frees may be taken once more before the next
-    assert took_s < 60  # the server would hang for an hour
+    assert took_s < 2
 
 
 def test_after_a_deadline_the_judge_works_on():
