@@ -1,6 +1,8 @@
 """Verdicts under way before the reward asks for them: a completion is judged while others are still being written."""
 
 import asyncio
+import math
+import time
 from collections.abc import Mapping
 
 from data.cases import Case
@@ -32,17 +34,15 @@ class EarlyJudge:
         """Has the answer judged from now on, unless it is already."""
         if (case, answer) not in self._begun:
             self._begun[case, answer] = asyncio.get_running_loop().create_task(
-                self._judge.judge_case(case, answer, deadline_s=self._deadline_s)
+                self._judge.judge_case(case, answer, until=time.monotonic() + self._deadline_s)
             )
 
-    async def judge_case(
-        self, case: Case, answer: str, *, deadline_s: float | None = None
-    ) -> Mapping[str, Judgment | None]:
+    async def judge_case(self, case: Case, answer: str, *, until: float = math.inf) -> Mapping[str, Judgment | None]:
         """The verdict on each issue of the case, by issue id; None where the judge failed or the time ran out."""
         begun = self._begun.pop((case, answer), None)
         if begun is not None:
             return await begun
-        return await self._judge.judge_case(case, answer, deadline_s=deadline_s or self._deadline_s)
+        return await self._judge.judge_case(case, answer, until=until)
 
     def discard(self) -> None:
         """Gives up what was begun and never asked for, as after a generation that failed."""

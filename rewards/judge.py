@@ -60,20 +60,21 @@ class Judge:
         """Calls, failures by kind, tokens and latencies since they were last taken."""
         return self.endpoint.stats
 
-    async def judge_case(
-        self, case: Case, answer: str, *, deadline_s: float | None = None
-    ) -> dict[str, Judgment | None]:
-        """The verdict on each issue of the case, by issue id; None where the judge failed or the time ran out."""
+    async def judge_case(self, case: Case, answer: str, *, until: float = math.inf) -> dict[str, Judgment | None]:
+        """The verdict on each issue of the case, by issue id; None where the judge failed or the time ran out.
+
+        Args:
+            until: the time.monotonic() at which it ends, whatever is there by then.
+        """
         found: dict[tuple[str, int], Judgment] = {}
         tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
-        until = math.inf if deadline_s is None else time.monotonic() + deadline_s
         size = self.config.group_size(len(case.issues))
         for start in range(0, len(case.issues), size):
             group = case.issues[start : start + size]
             for sample in range(self._num_samples(group, answer)):
                 first = tasks.get((0, 0)) if self.config.judge_warm_prefix else None
                 tasks[start, sample] = asyncio.create_task(self._judge(group, answer, sample, found, first, until))
-        await _finished(tasks, deadline_s)
+        await _finished(tasks, until)
         return {issue.id: self._verdict(issue, found) for issue in case.issues}
 
     async def ask(self, issues: Sequence[Issue], answer: str, *, until: float = math.inf) -> list[Judgment]:
@@ -178,8 +179,9 @@ async def judge_batch(
     are judged once, the longest responses first. A dead judge is all None; `judge.stats` says what it died of.
     """
     longest_first = sorted(dict.fromkeys(items), key=lambda item: -len(item[1]))
-    tasks = {item: asyncio.create_task(judge.judge_case(*item, deadline_s=deadline_s)) for item in longest_first}
-    verdicts = await _finished(tasks, deadline_s + GRACE_S)
+    until = time.monotonic() + deadline_s  # one for all: a slot that it frees is of no use to the others
+    tasks = {item: asyncio.create_task(judge.judge_case(*item, until=until)) for item in longest_first}
+    verdicts = await _finished(tasks, until + GRACE_S)
     return [dict(verdicts[item] or dict.fromkeys(issue.id for issue in item[0].issues)) for item in items]
 
 
@@ -201,12 +203,13 @@ def load_judge(config: JudgeConfig) -> "Judge | MiniJudge":
     return Judge(config, endpoint, store, secret=secrets.token_hex(16))
 
 
-async def _finished(tasks: Mapping[K, asyncio.Task[V]], deadline_s: float | None = None) -> dict[K, V | None]:
-    """The results of the tasks that end in time, None for the others, which are cancelled; so are all if we are."""
+async def _finished(tasks: Mapping[K, asyncio.Task[V]], until: float) -> dict[K, V | None]:
+    """The results of the tasks that end by then, None for the others, which are cancelled; so are all if we are."""
     if not tasks:
         return {}
     try:
-        await asyncio.wait(tasks.values(), timeout=deadline_s, return_when=asyncio.FIRST_EXCEPTION)
+        timeout = None if until == math.inf else max(0.0, until - time.monotonic())
+        await asyncio.wait(tasks.values(), timeout=timeout, return_when=asyncio.FIRST_EXCEPTION)
     finally:
         late = {task for task in tasks.values() if not task.done()}
         for task in late:

@@ -1,5 +1,6 @@
 """The exact judge of the mini world: reads well-formed answers, needs no model, and is never wrong or missing."""
 
+import math
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class MiniJudge:
         case: Case,
         answer: str,
         *,
-        deadline_s: float | None = None,  # noqa: ARG002
+        until: float = math.inf,  # noqa: ARG002
     ) -> dict[str, Judgment]:
         """Issue id -> judgment for every issue of the case, the root included; none is ever missing, or late.
 
