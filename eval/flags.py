@@ -4,7 +4,7 @@ import argparse
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from eval.results import InputError
 
@@ -44,7 +44,11 @@ def add_config_options(
             continue
         default = "" if field.default in (None, MISSING) else f" (default: {field.default})"
         kind = _plain(kinds[field.name])
-        how: dict[str, Any] = {"action": argparse.BooleanOptionalAction} if kind is bool else {"type": kind}
+        how: dict[str, Any] = {"type": kind}
+        if kind is bool:
+            how = {"action": argparse.BooleanOptionalAction}
+        elif get_origin(kind) is Literal:
+            how = {"choices": get_args(kind)}
         parser.add_argument(
             "--" + field.name.replace("_", "-"),
             default=argparse.SUPPRESS,  # what was not given stays out, so that a run's own settings can stand behind

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import math
 import random
 from pathlib import Path
+
+from fake_llm_server import Reply, Request, Script, completion, payload
 
 from data.loading import load_cases
 from data.mini import generate, gold_answer
 from rewards.mini_judge import MiniJudge
+from rewards.rubric import render
 
 GENERATORS = ("policy-a", "policy-b")
 
@@ -57,6 +61,53 @@ def write_expert_file(path: Path, error_rate: float, missing_rate: float = 0.0) 
         content[generator][record["doc_id"]] = {"evaluation_result": result}
     path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     return path
+
+
+def write_likert_file(path: Path, spread: int) -> Path:
+    """Likert grades of a simulated rater, beside the world's files: the share of exact verdicts, give or take."""
+    rng = random.Random(path.stem)
+    records = []
+    for generator, record, marks in simulated_marks(path.parent, 0.0, path.stem):
+        grade = round(10 * sum(map(all, marks.values())) / len(marks)) + rng.randint(-spread, spread)
+        records.append(record | {"model": generator, "judge": path.stem, "likert": min(10, max(0, grade))})
+    return write_lines(path, records)
+
+
+def simulated_soft_judge(folder: Path, error_rate: float) -> Script:
+    """A script for FakeLLM: P(true) is 0.65 for yes and 0.15 for no, each exact verdict turned over at that rate."""
+    known: dict[str, dict[str, tuple[float, ...]]] = {}  # the question about an issue -> answer -> P(true) of both
+    cases = {case.id: case for case in load_cases(folder / "cases.jsonl")}
+    for _, record, marks in simulated_marks(folder, error_rate, "soft"):
+        for issue in cases[record["doc_id"]].issues:
+            chances = tuple(0.65 if mark else 0.15 for mark in marks[issue.id])
+            question = _question(render(issue, "", rationales=False)[-1]["content"])
+            known.setdefault(question, {})[record["response"]] = chances
+
+    def script(request: Request) -> Reply:
+        answers = known[_question(request.text)]
+        contains, correct = answers[max((answer for answer in answers if answer in request.text), key=len)]
+        spelled = [
+            ('{"contains_issue": ', 1.0),
+            ("true", contains),
+            (', "correct_conclusion": ', 1.0),
+            ("true", correct),
+            ("}", 1.0),
+        ]
+        body = json.loads(completion("".join(token for token, _ in spelled)).body)
+        body["choices"][0]["logprobs"] = {"content": [_token(token, chance) for token, chance in spelled]}
+        return payload(body)
+
+    return script
+
+
+def _token(token: str, chance: float) -> dict[str, object]:
+    others = {token: chance} if chance == 1 else {token: chance, "false": 1 - chance}
+    alternatives = [{"token": other, "logprob": math.log(p)} for other, p in others.items()]
+    return {"token": token, "logprob": math.log(chance), "top_logprobs": alternatives}
+
+
+def _question(text: str) -> str:
+    return text.rpartition("# 판정할 쟁점")[2]
 
 
 def write_lines(path: Path, records) -> Path:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 from fake_llm_server import FakeLLM, completion, error, in_turn, verdict
-from simulated_raters import GENERATORS, simulated_marks, write_expert_file, write_lines, write_world
+from simulated_raters import (
+    GENERATORS,
+    simulated_marks,
+    simulated_soft_judge,
+    write_expert_file,
+    write_likert_file,
+    write_lines,
+    write_world,
+)
 
 from eval.agreement import main
 from eval.grade import main as grade
@@ -105,6 +113,31 @@ def test_every_number_of_two_simulated_raters_comes_from_one_command(world, agre
     assert (out / "matrix.png").read_bytes().startswith(b"\x89PNG")
     misses = [json.loads(line) for line in (out / "mismatches.jsonl").read_text().splitlines()]
     assert all(miss["experts"] != miss["judge"] for miss in misses)
+
+
+def test_the_same_run_gives_thresholds_the_likert_table_and_the_cost(world, agree, tmp_path, capsys):
+    likert = [str(write_likert_file(world / f"rater-{number}.jsonl", 4)) for number in (1, 2)]
+    with FakeLLM(simulated_soft_judge(world, 0.05)) as server:
+        options = ["--judge", server.base_url, "--judge-model", "org/soft", "--judge-verdict", "soft"]
+        options += ["--no-judge-rationales", "--judge-repeat-frac", "0", "--judge-prices", "in=1,out=4"]
+        status, figures = agree(["rater-1.json", "rater-2.json"], *options, "--likert", *likert, *responses(world))
+    assert status == 0
+    for name in ("pair/rater-1|rater-2/alpha/score", "judge/alpha/score", "experts/alpha/score", "fleiss/outcome"):
+        assert -1 <= figures[name] <= 1
+    for name in NAMES:
+        assert 0.15 < figures[f"judge/soft/{name}/threshold"] <= 0.65
+        assert figures[f"judge/soft/{name}/kappa_cross_validated"] > 0.5
+        assert figures[f"judge/soft/{name}/curve/1/probability"] == pytest.approx(0.65)
+    assert figures["schemes/legit/alpha"] > figures["schemes/likert/alpha"] + 0.1  # grades off by up to 4 of 10
+    assert figures["judge/cost/price"] == pytest.approx((100 * 1 + 10 * 4) * len(server.requests) / 1e6)
+    out = tmp_path / "out"
+    for name in ("matrix.png", "reliability.png", "schemes.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr().out
+    assert "Verdicts given as probabilities" in printed
+    assert "by scheme" in printed
+    assert "points of 10" in printed  # how lenient it is
+    assert not re.search(r"\bnan\b", printed + json.dumps(figures), re.IGNORECASE)
 
 
 def test_a_judge_over_http_is_checked_at_its_cost_and_asked_once(world, agree, tmp_path, capsys):

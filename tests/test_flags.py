@@ -26,6 +26,10 @@ def test_every_field_has_its_option_with_the_fields_type(parser):
         "--judge-max-retries",
         "2",
         "--no-judge-rationales",
+        "--judge-verdict",
+        "soft",
+        "--judge-issues-per-call",
+        "all",
     ]
     config = config_from(JudgeConfig, judge_options("http://localhost:1/v1"), parser.parse_args(arguments))
     assert config == JudgeConfig(
@@ -35,6 +39,8 @@ def test_every_field_has_its_option_with_the_fields_type(parser):
         judge_temperature=0.5,
         judge_max_retries=2,
         judge_rationales=False,
+        judge_verdict="soft",
+        judge_issues_per_call="all",
     )
     shown = parser.format_help()
     assert all("--" + field.name.replace("_", "-") in shown for field in fields(JudgeConfig)[2:])

@@ -1,0 +1,204 @@
+"""Search in a law corpus behind one function: by words (BM25), by meaning (dense), by both, reranked.
+
+An index lies in its corpus's folder and carries the corpus's stamp; it is memory-mapped, so many processes share it.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data.jsonl import write_json
+from data.law import Corpus, LawError
+
+Hit = tuple[int, float]
+"""A document's place in the corpus, and its score; scores of different retrievers are on different scales."""
+
+Search = Callable[[Sequence[str], int], list[list[Hit]]]
+"""search(queries, k): for each query at most k hits, the best first, none that has nothing in common with it."""
+
+K1, B = 1.5, 0.75  # LEGIT, section 5
+TAGS = ("NNG", "NNP", "NNB", "NR", "NP", "VV", "VV-R", "VV-I", "SL", "SN")  # nouns, numerals, verbs, foreign, digits
+RRF_K = 60  # Cormack et al. 2009: a document earns 1 / (60 + rank) from each list that it is in
+DEPTH = 100  # hits of each list that are fused, or reranked
+MAX_TOKENS = 512
+_BLOCK = 1 << 16  # documents compared at one time
+
+# What models want besides the text; any other name is taken as one of cosine similarity without prefixes.
+_PREFIXES = {"e5": ("query: ", "passage: ")}
+_UNNORMALIZED = ("contriever",)
+
+
+def morphemes(texts: Sequence[str]) -> list[list[str]]:
+    """Each text's nouns, numerals, verb stems, foreign words and digits, as Kiwi finds them."""
+    kiwi = _needed("kiwipiepy").Kiwi()
+    return [[token.form for token in tokens if token.tag in TAGS] for tokens in kiwi.tokenize(texts)]
+
+
+def build_bm25(corpus: Corpus, folder: Path) -> None:
+    """Index the corpus by its words."""
+    bm25 = _needed("bm25s").BM25(k1=K1, b=B)
+    bm25.index(morphemes([f"{doc.citation} {doc.text}" for doc in corpus.documents]), show_progress=False)
+    bm25.save(folder / "bm25")
+    write_json(folder / "bm25" / "about.json", {"stamp": corpus.stamp})
+
+
+def open_bm25(corpus: Corpus, folder: Path) -> Search:
+    """Search by words.
+
+    Raises:
+        LawError: the folder has no such index, or one of another corpus.
+    """
+    _about(corpus, folder / "bm25")
+    bm25 = _needed("bm25s").BM25.load(folder / "bm25", mmap=True)
+
+    def search(queries: Sequence[str], k: int) -> list[list[Hit]]:
+        words = morphemes(queries)
+        asked = [place for place, query in enumerate(words) if any(word in bm25.vocab_dict for word in query)]
+        hits: list[list[Hit]] = [[] for _ in queries]
+        if asked:
+            places, scores = bm25.retrieve(
+                [words[place] for place in asked], k=min(k, len(corpus.documents)), show_progress=False
+            )
+            for place, found, values in zip(asked, places.tolist(), scores.tolist(), strict=True):
+                hits[place] = [hit for hit in zip(found, values, strict=True) if hit[1] > 0]
+        return hits
+
+    return search
+
+
+def build_dense(corpus: Corpus, folder: Path, model: str) -> None:
+    """Index the corpus by meaning: one vector a document in half precision, of its first 512 tokens."""
+    vectors = _encode(_encoder(model), model, [f"{doc.citation} {doc.text}" for doc in corpus.documents], is_query=False)
+    target = folder / dense_name(model)
+    target.mkdir(parents=True, exist_ok=True)
+    np.save(target / "vectors.npy", vectors.astype(np.float16))
+    write_json(target / "about.json", {"stamp": corpus.stamp, "model": model})
+
+
+def open_dense(corpus: Corpus, folder: Path, model: str) -> Search:
+    """Search by meaning.
+
+    Raises:
+        LawError: the folder has no index by this model, or one of another corpus.
+    """
+    target = folder / dense_name(model)
+    about = _about(corpus, target)
+    if about["model"] != model:
+        raise LawError(f"{target} was made with {about['model']}, not with {model}: index again with --model {model}")
+    vectors = np.load(target / "vectors.npy", mmap_mode="r")
+    encoder = _encoder(model)
+
+    def search(queries: Sequence[str], k: int) -> list[list[Hit]]:
+        if not queries:
+            return []
+        asked = _encode(encoder, model, queries, is_query=True).astype(np.float32)
+        blocks = range(0, len(vectors), _BLOCK)
+        scores = np.concatenate([asked @ vectors[at : at + _BLOCK].astype(np.float32).T for at in blocks], axis=1)
+        return [best(row, k) for row in scores]
+
+    return search
+
+
+def best(scores: "np.ndarray[Any, np.dtype[Any]]", k: int) -> list[Hit]:
+    """The k highest scores with their places; of equal ones the earlier place.
+
+    >>> best(np.array([0.1, 0.9, 0.9]), 2)
+    [(1, 0.9), (2, 0.9)]
+    """
+    k = min(k, len(scores))
+    kept = np.flatnonzero(scores >= np.partition(scores, len(scores) - k)[len(scores) - k])
+    order = kept[np.lexsort((kept, -scores[kept]))][:k]
+    return [(int(place), float(scores[place])) for place in order]
+
+
+def fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    """Several rankings as one, by reciprocal ranks: what stands high in many of them comes first.
+
+    >>> [place for place, _ in fuse([[(7, 9.0), (3, 8.0)], [(3, 0.5), (1, 0.4)]], 2)]
+    [3, 7]
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, (place, _) in enumerate(ranking, start=1):
+            scores[place] = scores.get(place, 0.0) + 1 / (RRF_K + rank)
+    return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
+
+
+def hybrid(searches: Sequence[Search]) -> Search:
+    """The searches' rankings fused."""
+
+    def search(queries: Sequence[str], k: int) -> list[list[Hit]]:
+        rankings = [one(queries, max(k, DEPTH)) for one in searches]
+        return [fuse(of_query, k) for of_query in zip(*rankings, strict=True)]
+
+    return search
+
+
+def reranked(first: Search, corpus: Corpus, model: str) -> Search:
+    """The first search's best, put into a new order by a cross-encoder that reads query and document together."""
+    encoder = _loaded("CrossEncoder", model, max_length=MAX_TOKENS)
+
+    def search(queries: Sequence[str], k: int) -> list[list[Hit]]:
+        hits: list[list[Hit]] = []
+        for query, found in zip(queries, first(queries, max(k, DEPTH)), strict=True):
+            places = [place for place, _ in found]
+            pairs = [(query, corpus.documents[place].text) for place in places]
+            scores = encoder.predict(pairs, show_progress_bar=False).tolist() if pairs else []
+            hits.append(sorted(zip(places, scores, strict=True), key=lambda hit: (-hit[1], hit[0]))[:k])
+        return hits
+
+    return search
+
+
+def dense_name(model: str) -> str:
+    """The folder of a model's vectors within an index: its name, as far as a folder can have it."""
+    return "dense-" + re.sub(r"[^\w.-]+", "_", model.strip("/"))[-100:]
+
+
+def _encode(encoder: Any, model: str, texts: Sequence[str], *, is_query: bool) -> Any:
+    prefix = next((pair for name, pair in _PREFIXES.items() if name in model.lower()), ("", ""))[0 if is_query else 1]
+    is_normalized = not any(name in model.lower() for name in _UNNORMALIZED)
+    return encoder.encode(
+        [prefix + text for text in texts],
+        normalize_embeddings=is_normalized,
+        show_progress_bar=not is_query,
+        convert_to_numpy=True,
+    )
+
+
+def _encoder(model: str) -> Any:
+    encoder = _loaded("SentenceTransformer", model)
+    encoder.max_seq_length = min(encoder.max_seq_length or MAX_TOKENS, MAX_TOKENS)
+    return encoder.half() if encoder.device.type == "cuda" else encoder
+
+
+def _loaded(kind: str, model: str, **options: Any) -> Any:
+    try:
+        return getattr(_needed("sentence_transformers"), kind)(model, **options)
+    except (OSError, ValueError) as error:
+        raise LawError(f"the model {model} cannot be loaded: {str(error).strip().splitlines()[0]}") from error
+
+
+def _about(corpus: Corpus, folder: Path) -> dict[str, Any]:
+    path = folder / "about.json"
+    if not path.is_file():
+        raise LawError(f"{folder} is no index: make it with data/retrieve.py index")
+    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if about["stamp"] != corpus.stamp:
+        raise LawError(
+            f"{folder} is an index of another corpus ({about['stamp']}, not {corpus.stamp}): index this one anew"
+        )
+    return about
+
+
+def _needed(package: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise LawError(f'retrieval needs {package}: pip install "legit-rl[retrieval]"') from error
