@@ -147,7 +147,7 @@ def verdict(check: JudgeCheck) -> tuple[str, ...]:
     if leniency.value is not None:
         sure = leniency.low is not None and leniency.high is not None and (leniency.low > 0 or leniency.high < 0)
         kind = ("lenient" if leniency.value > 0 else "strict") if sure else "neither lenient nor strict for sure"
-        said.append(f"It gives {leniency} points of 10 more than the experts: {kind}.")
+        said.append(f"Its score less the experts', of 10 points: {leniency}, {kind}.")
     wrong = {name: f for name, f in found.items() if name.startswith("judge/wrong/")}
     told = (f"{name.split('/')[2].removesuffix('_frac').replace('_', ' ')} {rate}" for name, rate in wrong.items())
     said.append(f"Share it gets wrong where the experts agree: {', '.join(told) or 'nothing to tell from'}.")
