@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 
-.PHONY: help setup-cpu setup-gpu demo test test-fast check format lock-cpu lock-gpu clean
+.PHONY: help setup-cpu setup-gpu demo test test-fast test-slurm test-ranks gpu-check check format lock-cpu lock-gpu clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,8 +44,17 @@ ENV = $(or $(wildcard $(VENV)/.gpu),$(VENV)/.cpu)
 test: $(ENV)  ## every test, real vLLM included (about 10 minutes on 2 cores)
 	$(BIN)/python -m pytest
 
-test-fast: $(ENV)  ## the tests that need no torch, in seconds
-	$(BIN)/python -m pytest -m "not slow"
+test-fast: $(ENV)  ## the tests that need no torch, on two cores (about a minute)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+
+test-slurm: $(ENV)  ## jobs on a real Slurm of this machine, which it installs (Debian, as root); about 15 minutes on 2 cores
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/slurm/slurm_suite.py
+
+test-ranks: $(ENV)  ## two processes against one: DDP, FSDP2, and with deepspeed installed ZeRO-2 and ZeRO-3
+	$(BIN)/python -m pytest tests/ranks_suite.py
+
+gpu-check: $(ENV)  ## what only a GPU can show, on one of them, in under 5 minutes
+	$(BIN)/python -m benchmarks.gpu_check
 
 check: $(ENV)  ## lint, format, types
 	$(BIN)/ruff check .

@@ -16,11 +16,11 @@ from pathlib import Path
 from rich.console import Console
 
 from data.cases import ROOT_ID, Case
+from data.command import InputError, positive
 from data.jsonl import read_jsonl, write_json
 from data.loading import load_cases
-from eval.flags import add_config_options, config_from, judge_options, positive
-from eval.progress import progress_bar
-from eval.results import InputError
+from data.progress import progress_bar
+from eval.flags import add_config_options, config_from, judge_options
 from eval.tables import Share, Sheet, to_rich
 from rewards.answer import final_answer
 from rewards.gates import GateConfig, gate

@@ -31,13 +31,10 @@ CASE = Case(
 
 
 class AtOnce(asyncio.Protocol):
-    """Answers each whole request at once with the same verdict; runs in a process of its own."""
+    """Answers each whole request at once with the body that `answer` makes of its own; runs in a process of its own."""
 
-    def __init__(self) -> None:
-        body = json.dumps(COMPLETION).encode()
-        self._reply = (
-            f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        ).encode() + body
+    def __init__(self, answer: Callable[[bytes], bytes]) -> None:
+        self._answer = answer
         self._received = b""
 
     def connection_made(self, transport: Any) -> None:
@@ -50,13 +47,17 @@ class AtOnce(asyncio.Protocol):
             length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
             if len(body) >= length:
                 self._received = body[length:]
-                self._transport.write(self._reply)
+                reply = self._answer(body[:length])
+                head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(reply)}\r\n\r\n"
+                self._transport.write(head.encode() + reply)
 
 
-async def serve() -> None:
-    server = await asyncio.get_running_loop().create_server(AtOnce, "127.0.0.1", 0, backlog=1024)
+async def serve(answer: Callable[[bytes], bytes]) -> None:
+    """Prints the port and serves until stdin closes."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: AtOnce(answer), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until the benchmark ends
+    await loop.run_in_executor(None, sys.stdin.read)  # until the benchmark ends
 
 
 def answers(start: int, num: int) -> list[str]:
@@ -151,7 +152,8 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve())
+        verdict = json.dumps(COMPLETION).encode()
+        asyncio.run(serve(lambda _: verdict))
         return
     command = [sys.executable, "-m", "benchmarks.client_overhead", "--serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:

@@ -21,8 +21,9 @@ from data.jsonl import write_json
 from rewards.early import EarlyJudge
 from rewards.gates import GateConfig
 from rewards.judge import Judge, JudgeConfig, load_judge
-from rewards.reward import RewardConfig, rubric_reward
+from rewards.reward import rubric_reward
 from rewards.rubric import parse, render, response_format
+from rewards.schemes import RewardConfig
 
 MAX_TOKENS = 4096
 TOKEN_S = 27 / MAX_TOKENS  # simulated; the longest completion takes 27 s
@@ -216,7 +217,7 @@ async def reward(judge: Judge | EarlyJudge, config: JudgeConfig, batch: list[Wri
         log_metric=lambda *_: None,
         log_extra=lambda *_: None,
     )
-    if set(rewards) != {10.0}:  # the simulated judge says yes to everything
+    if set(rewards) != {(1.0, 1.0, 1.0)}:  # the simulated judge says yes to everything
         raise RuntimeError(f"some completions were gated or not judged: rewards {set(rewards)}")
 
 

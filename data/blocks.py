@@ -7,9 +7,9 @@ and go on one folder, and none pays for what another has paid.
 
 import fcntl
 import hashlib
-import json
 import os
 import tempfile
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from data.documents import Skipped, read_documents
-from data.jsonl import Appender, read_jsonl, write_text
+from data.jsonl import Appender, read_jsonl, write_jsonl
 from data.judgment_text import parse_judgment
 from data.near_duplicates import near_duplicates
 from data.selection import Rules, select
@@ -112,7 +112,7 @@ class Folder:
     def write(self, block: int, stamp: str, results: Sequence[dict[str, Any]], *, unfinished: bool) -> None:
         """Keeps a block's results in place of all earlier ones."""
         path = self._results(block, "unfinished" if unfinished else stamp)
-        write_text(path, "".join(json.dumps(result, ensure_ascii=False) + "\n" for result in results))
+        write_jsonl(path, results)
         for old in path.parent.glob(f"{block:02x}-*.jsonl"):
             if old != path:
                 old.unlink(missing_ok=True)
@@ -125,8 +125,9 @@ class Folder:
         """
         fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, _GATHERING)  # waits for another worker that is at it
         try:
-            sound = [(entry.key, entry.source, r["signature"]) for entry, r in self._found(plan) if not r["reasons"]]
-            pairs = near_duplicates([tuple(own) for _, _, own in sound])
+            results = ((entry, result) for entry, result in self._found(plan) if not result["reasons"])
+            sound = [(entry.key, entry.source, array("Q", r["signature"])) for entry, r in results]
+            pairs = near_duplicates([own for _, _, own in sound])
             twins = {sound[later][0]: sound[earlier][1] for earlier, later in pairs}
             return self._gather(plan, twins)
         finally:

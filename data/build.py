@@ -2,8 +2,6 @@
 
 import argparse
 import asyncio
-import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,29 +16,27 @@ from rich.table import Table
 
 from data.blocks import Folder, Plan
 from data.building import Advance, Builder, Meter, build_all, code_id, estimate
-from data.documents import DocumentsError
+from data.command import InputError, json_object, number, positive, run_command
 from data.endpoint import Endpoint
-from data.jsonl import JsonlError, write_json, write_text
-from data.selection import RULES_PATH, RulesError, load_rules
-from data.stages import PROMPT_DIR
+from data.jsonl import write_json, write_jsonl
+from data.language import DEFAULT_LANGUAGE
+from data.selection import RULES_PATH, load_rules
 from data.store import Store
-
-LANGUAGES = sorted(path.name.split(".")[1] for path in PROMPT_DIR.glob("build_tree.*.txt"))
-
-
-class SetupError(ValueError):
-    """This machine or the endpoint cannot do what was asked for."""
 
 
 def build(args: argparse.Namespace) -> int:
     """Build what the output folder lacks; returns how many judgments are unfinished in the end."""
+    if not args.dry_run and not args.base_url:
+        raise InputError("--base-url is missing: which endpoint is to be asked? (--dry-run asks none)")
+    if args.budget is not None and not any(args.price):
+        raise InputError("--budget needs --price IN OUT: what does the endpoint charge for a million tokens?")
     if find_spec("rapidfuzz") is None:
-        raise SetupError('building needs further packages: pip install "legit-rl[build]"')
+        raise InputError('building needs further packages: pip install "legit-rl[build]"')
     rules = load_rules(args.rules)
     folder = Folder(args.out)
     with Console(stderr=True).status("reading and selecting judgments"):
         plan = Plan(args.judgments, args.text_column, rules, args.second_opinion, args.limit)
-    write_text(args.out / "dropped.jsonl", "".join(json.dumps(d, ensure_ascii=False) + "\n" for d in plan.dropped))
+    write_jsonl(args.out / "dropped.jsonl", plan.dropped)
     figures: dict[str, Any] = {"read": plan.num_kept + len(plan.dropped), "dropped": len(plan.dropped)}
     reasons = Counter(reason.partition(": ")[0] for drop in plan.dropped for reason in drop["reasons"])
     figures |= {f"dropped/{reason}": count for reason, count in reasons.most_common()}
@@ -48,26 +44,23 @@ def build(args: argparse.Namespace) -> int:
     sampling = {name: value for name, value in sampling.items() if value is not None}
 
     if args.dry_run:
-        questions, tokens_in, tokens_out = estimate(plan, folder, args.model, args.language, sampling)
+        questions, tokens_in, tokens_out = estimate(plan, folder, args.model, DEFAULT_LANGUAGE, sampling)
         figures |= {"questions": questions, "tokens_in": round(tokens_in), "tokens_out": round(tokens_out)}
         figures["cost"] = round((tokens_in * args.price[0] + tokens_out * args.price[1]) / 1e6, 4)
         _report("estimate; nothing was asked", figures, args.json)
         return 0
 
-    try:
-        endpoint = Endpoint(
-            args.base_url,
-            args.model,
-            api_key_env=args.api_key_env,
-            timeout_s=args.timeout_s,
-            max_retries=args.max_retries,
-            max_concurrency=args.concurrency,
-        )
-    except ValueError as error:
-        raise SetupError(str(error)) from error
+    endpoint = Endpoint(
+        args.base_url,
+        args.model,
+        api_key_env=args.api_key_env,
+        timeout_s=args.timeout_s,
+        max_retries=args.max_retries,
+        max_concurrency=args.concurrency,
+    )
     meter = Meter(endpoint.stats, tuple(args.price), args.budget)
-    builder = Builder(endpoint, meter, args.language, sampling)
-    way = Store.key(code=code_id(), model=args.model, language=args.language, sampling=sampling)
+    builder = Builder(endpoint, meter, DEFAULT_LANGUAGE, sampling)
+    way = Store.key(code=code_id(), model=args.model, language=DEFAULT_LANGUAGE, sampling=sampling)
 
     async def run(advance: Advance) -> int:
         async with endpoint:
@@ -121,29 +114,6 @@ def _progress(total: int, meter: Meter) -> Iterator[Advance]:
         yield advance
 
 
-def _json_object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise ValueError(text)
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
-
-
-def _amount(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 <= amount < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
-    return amount
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Turn court judgments into LEGIT cases. Judgments whose outcome the court's discretion decides are "
@@ -160,17 +130,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, type=Path, help="the folder to build in")
     parser.add_argument("--text-column", help="where the judgments are rows: the column with the text")
     parser.add_argument("--rules", default=RULES_PATH, type=Path, help="which judgments to take: a YAML file")
-    parser.add_argument("--language", default="ko", choices=LANGUAGES, help="of the judgments and the prompts")
     parser.add_argument("--second-opinion", action="store_true", help="ask the model about borderline judgments")
-    parser.add_argument("--limit", type=_count, help="only the first so many judgments that are not dropped")
+    parser.add_argument("--limit", type=positive, help="only the first so many judgments that are not dropped")
     parser.add_argument(
         "--dry-run", action="store_true", help="select, estimate the cost of what is missing, ask nothing"
     )
-    parser.add_argument("--budget", type=_amount, help="stop before this run has cost more; needs --price")
+    parser.add_argument("--budget", type=number(0), help="stop before this run has cost more; needs --price")
     parser.add_argument(
         *("--price", "--prices"),
         nargs=2,
-        type=_amount,
+        type=number(0),
         default=(0.0, 0.0),
         metavar=("IN", "OUT"),
         help="of a million tokens read and written",
@@ -180,14 +149,14 @@ def _parser() -> argparse.ArgumentParser:
     endpoint.add_argument("--base-url", help="its endpoint, up to and with /v1")
     endpoint.add_argument("--model", required=True, help="its name there")
     endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
-    endpoint.add_argument("--concurrency", type=_count, default=32, help="requests under way at one time")
+    endpoint.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
     endpoint.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one reply")
     endpoint.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
     endpoint.add_argument("--temperature", type=float, default=0.0)
     endpoint.add_argument("--max-tokens", type=int, default=12000, help="longest reply")
     endpoint.add_argument(
         "--request",
-        type=_json_object,
+        type=json_object,
         default={},
         metavar="JSON",
         help="more of the request body; null takes a key out",
@@ -197,20 +166,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 if no judgment is left unfinished, 1 if some are, 2 for wrong input, 130 when interrupted."""
-    parser = _parser()
-    args = parser.parse_args(argv)
-    if not args.dry_run and not args.base_url:
-        parser.error("--base-url is missing: which endpoint is to be asked? (--dry-run asks none)")
-    if args.budget is not None and not any(args.price):
-        parser.error("--budget needs --price IN OUT: what does the endpoint charge for a million tokens?")
-    try:
-        return 1 if build(args) else 0
-    except KeyboardInterrupt:
-        print(f"\nStopped. What was paid for is in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 130
-    except (DocumentsError, RulesError, JsonlError, SetupError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
+    return run_command(_parser(), build, argv, kept="What was paid for is in {out}")
 
 
 if __name__ == "__main__":

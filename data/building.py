@@ -12,7 +12,7 @@ from data.checks import check_case
 from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply
 from data.judgment_text import parse_judgment
 from data.near_duplicates import signature
-from data.shapes import Shape, json_schema, read_shaped
+from data.shapes import Shape, json_format, read_shaped
 from data.stages import OPINION, STAGES, Draft, Stage, case_record, messages, read_prompt
 from data.store import Store
 
@@ -104,9 +104,7 @@ class Builder:
             return stage.put(draft, stored["reply"])
         if self.stop_reason is not None:
             raise StopBuilding(self.stop_reason)
-        schema = {"name": f"legit_{stage.name}", "schema": json_schema(stage.shape)}
-
-        request = self._sampling | {"response_format": {"type": "json_schema", "json_schema": schema}}
+        request = self._sampling | {"response_format": json_format(f"legit_{stage.name}", stage.shape)}
 
         def read(reply: Reply) -> tuple[Any, Draft]:
             value = read_shaped(reply, stage.shape)
@@ -203,7 +201,7 @@ async def build_all(plan: Plan, folder: Folder, builder: Builder, way: str, num_
 def code_id() -> str:
     """Changes with every program line, prompt and rule that a result can depend on."""
     room = Path(__file__).parent
-    files = sorted([*room.glob("*.py"), *room.glob("*.yaml"), *room.glob("prompts/build_*")])
+    files = sorted([*room.glob("*.py"), *room.glob("*.yaml"), *room.glob("languages/*/*")])
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -213,4 +211,6 @@ def _made_up(shape: Shape, length: int) -> Any:
         return {key: _made_up(value, length // len(shape)) for key, value in shape.items()}
     if isinstance(shape, list):
         return [_made_up(shape[0], length)]
-    return "가" * length if isinstance(shape, int) else shape[0]
+    if isinstance(shape, tuple | range):
+        return shape[0]
+    return "가" * length if isinstance(shape, int) else False

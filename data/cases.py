@@ -5,7 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from data.language import DEFAULT_LANGUAGE
+
 ROOT_ID = ""
+LEVELS = ("easy", "medium", "hard")  # of difficulty, in the order to show them in
 _ID = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
@@ -95,6 +98,11 @@ class Case:
             raise CaseError(self.id, problems)
 
     @property
+    def language(self) -> str:
+        """The language pack in which the case is asked and judged."""
+        return self.extra.get("language") or DEFAULT_LANGUAGE
+
+    @property
     def root(self) -> Issue:
         """The issue that stands for the whole dispute; its conclusion is the order."""
         return next(issue for issue in self.issues if issue.id == ROOT_ID)
@@ -153,3 +161,17 @@ def _problems(case: Case) -> Iterator[tuple[str | None, str]]:
             yield issue.id, "the conclusion is empty"
         if issue.id != ROOT_ID and not issue.summary.strip() and not issue.claims:
             yield issue.id, "neither summary nor claim: the issue cannot be told"
+
+
+def difficulty(num_issues: int) -> str:
+    """The paper's name for a case with so many issues, the root counted."""
+    return "easy" if num_issues <= 4 else "medium" if num_issues <= 8 else "hard"
+
+
+def by_level(difficulty: str) -> tuple[int, str]:
+    """Sorts difficulties from easy to hard, and others behind them.
+
+    >>> sorted(["odd", "hard", "easy"], key=by_level)
+    ['easy', 'hard', 'odd']
+    """
+    return LEVELS.index(difficulty) if difficulty in LEVELS else len(LEVELS), difficulty

@@ -3,11 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from data.cases import ROOT_ID, Case, CaseError, Issue
 from data.grounding import MIN_STATEMENT_SUPPORT, MIN_SUPPORT, Source, Span, bare, sentences
 from data.judgment_text import Judgment
+from data.language import purposes_heading
 from data.records import from_record
 from data.stages import Draft
 
@@ -87,21 +89,20 @@ def _leakage(draft: Draft, case: Case) -> Iterator[str]:
     for sentence in told:
         if words := _COURT_WORDS.search(bare(sentence)):
             yield f"leakage: the facts speak as the court does ({words[0]!r}): {sentence[:80]}"
-    told = [sentence for sentence in told if not _ALLEGATION.search(sentence)]
-    verdicts = [(issue.id, part) for issue in case.sub_issues for part in sentences(issue.conclusion)]
-    verdicts += [(ROOT_ID, item) for item in case.answer.split("\n") if not _COSTS.search(item)]
+    compared = [(sentence, bare(sentence)) for sentence in told if not _ALLEGATION.search(sentence)]
+    verdicts = [(issue.id, bare(part)) for issue in case.sub_issues for part in sentences(issue.conclusion)]
+    verdicts += [(ROOT_ID, bare(item)) for item in case.answer.split("\n") if not _COSTS.search(item)]
     for issue_id, verdict in verdicts:
-        for sentence in told:
-            likeness = fuzz.ratio(bare(verdict), bare(sentence), score_cutoff=MAX_LIKENESS)
-            if likeness:
+        for sentence, told_bare in compared:
+            if likeness := fuzz.ratio(verdict, told_bare, score_cutoff=MAX_LIKENESS):
                 whose = f"the conclusion of issue {issue_id!r}" if issue_id else "the order"
                 yield f"leakage: the facts give away {whose} (likeness {likeness:.0f}): {sentence[:80]}"
 
 
 def _example_text(record: Mapping[str, Any], examples: str, source: Source) -> Iterator[str]:
     """Runs of a prompt's text in the case, unless the judgment has them too."""
-    known = bare(examples)
-    texts = [record["question"].split("[청구취지]")[0]]
+    known = _runs(examples)
+    texts = [record["question"].split(purposes_heading(record["language"]))[0]]
     for issue in record["issues"]:
         texts += [
             issue["summary"],
@@ -110,9 +111,17 @@ def _example_text(record: Mapping[str, Any], examples: str, source: Source) -> I
             *(claim["content"] for claim in issue["claim"]),
         ]
     for text in map(bare, texts):
-        runs = (text[i : i + EXAMPLE_CHARS] for i in range(len(text) - EXAMPLE_CHARS + 1))
-        if run := next((run for run in runs if run in known and run not in source.bare), None):
+        if run := next((run for run in _bare_runs(text) if run in known and run not in source.bare), None):
             yield f"leakage: text of a prompt: {run}"
+
+
+@lru_cache(maxsize=8)  # the prompts are those of one language, mostly
+def _runs(examples: str) -> frozenset[str]:
+    return frozenset(_bare_runs(bare(examples)))
+
+
+def _bare_runs(text: str) -> Iterator[str]:
+    return (text[i : i + EXAMPLE_CHARS] for i in range(len(text) - EXAMPLE_CHARS + 1))
 
 
 def _parties(case: Case, judgment: Judgment) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Citations of Korean law under one name each, however a text writes them. Pure.
 
-A statute counts by its article: "민법 제548조 제1항 본문" is 민법 제548조. An act as it stood before an amendment ("구 …법")
-is another law than the act in force, whichever amendment it was. A precedent counts by court and first case number.
+A statute counts by its article: "민법 제548조 제1항 본문" is 민법 제548조. An act as it stood before an amendment
+("구 …법") is another law than the act in force, whichever amendment it was. A precedent counts by court and first case
+number.
 """
 
 import re
@@ -20,10 +21,15 @@ _DATE = r"(?P<year>\d{4})\. ?(?P<month>\d{1,2})\. ?(?P<day>\d{1,2})\.? ?(?P<verb
 _NUMBER = r"(?P<number>\d{2,4}(?![년월일원호조항회명])[가-힣]{1,3}\d+)"
 _PRECEDENT = re.compile(
     rf"(?:(?P<court>{_COURT}) ?(?:{_DATE})?|(?:{_DATE.replace('?P<', '?P<bare_')})){_NUMBER}"
-    rf"(?: ?(?:,|·|및) ?(?:\d{{2,4}}[가-힣]{{1,3}})?\d+(?!\. ?\d))*(?: ?\([가-힣]+\))?(?: ?전원합의체)? ?(?P<form>판결|결정)?"
+    r"(?: ?(?:,|·|및) ?(?:\d{2,4}[가-힣]{1,3})?\d+(?!\. ?\d))*(?: ?\([가-힣]+\))?(?: ?전원합의체)?"
+    r" ?(?P<form>판결|결정)?"
 )
 _ARTICLE = re.compile(r"제 ?(\d+)조(?:의 ?(\d+))?")
-_SAME = re.compile(r"(?<![가-힣])(?:같은|동|위) ?(?P<what>법률|법|시행령|시행규칙)(?=(?: 시행령| 시행규칙)? ?(?:제 ?\d|\())")
+_RESOLVED = re.compile(
+    # the same act as before, or further clauses of an article
+    r"(?<![가-힣])(?:같은|동|위) ?(?P<what>법률|법|시행령|시행규칙)(?=(?: 시행령| 시행규칙)? ?(?:제 ?\d|\())"
+    r"|(?:(?:, ?| 및 |[와과] ?)제 ?\d+[항호](?: ?제 ?\d+호)?(?: ?[가-하]목)?(?: ?(?:본문|단서|전문|후문))?)+"
+)
 _DECREE = re.compile(r" ?(시행령|시행규칙)$")
 _COMMUNE = re.compile(r"[가-힣]+(?:특별시|광역시|시|도|군|구) ?(?:[가-힣·]+ ){0,4}$")  # whose ordinance it is
 
@@ -76,7 +82,8 @@ class Law:
 
 def tidy(text: str) -> str:
     """The text in which laws are looked for: NFC, plain digits and Hangul, single blanks."""
-    return re.sub(r"\s+", " ", fold(unicodedata.normalize("NFC", text)))
+    text = re.sub(r"\s+", " ", fold(unicodedata.normalize("NFC", text)))
+    return re.sub(r"제 ?(\d+) ?조", r"제\1조", text)
 
 
 def find_laws(text: str) -> tuple[Law, ...]:
@@ -139,35 +146,34 @@ def _precedents(text: str) -> Iterator[Law]:
 
 def _statutes(text: str) -> Iterator[Law]:
     """The statutes of a tidy text, "같은 법" taken for the act before it."""
-    last = ""  # the act, without its decree
     pieces: list[str] = []
     places: list[int] = []  # of every character of the resolved text in the tidy one
     at = 0
-    for match in _SAME.finditer(text):
-        before = "".join(pieces) + text[at : match.start()]
-        named = [citation.source for citation in find_citations(before) if citation.kind == "law"]
-        if not named:
-            continue
-        last = _DECREE.sub("", named[-1])
-        name = last if match["what"] in ("법", "법률") else f"{last} {match['what']}"
+    for match in _RESOLVED.finditer(text):
+        name = ""
+        if match["what"]:
+            before = find_citations("".join(pieces) + text[at : match.start()])
+            acts = [citation.source for citation in before if citation.kind == "law"]
+            if not acts:
+                continue
+            act = _DECREE.sub("", acts[-1])
+            name = act if match["what"] in ("법", "법률") else f"{act} {match['what']}"
         pieces += [text[at : match.start()], name]
         places += [*range(at, match.start()), *[match.start()] * len(name)]
         at = match.end()
-    pieces.append(text[at:])
-    places += [*range(at, len(text)), len(text)]
-    resolved = "".join(pieces)
-    names: dict[str, str] = {}  # what the reader of single words saw -> the whole name, for the articles listed after it
+    resolved = "".join([*pieces, text[at:]])
+    places += range(at, len(text) + 1)
+    names: dict[str, str] = {}  # the last word of a name -> all of it, for the articles that are listed after it
     for citation in find_citations(resolved):
-        article = _ARTICLE.findall(citation.text)
-        if citation.kind != "law" or not article:
+        if citation.kind != "law":
             continue
         start = citation.start
-        if citation.text.startswith("제"):
+        if _ARTICLE.match(citation.text):
             name = names.get(citation.source, citation.source)
         else:
-            name, start = _whole_name(resolved, citation.start, citation.source)
+            name, start = _whole_name(resolved, start, citation.source)
             names[citation.source] = name
-        number, branch = article[-1]
+        number, branch = _ARTICLE.findall(citation.text)[-1]
         place = f"제{number}조" + (f"의{branch}" if branch else "")
         yield Law("statute", f"{_key(name)} {place}", f"{name} {place}", places[start], places[citation.end])
 
@@ -182,8 +188,9 @@ def _whole_name(text: str, start: int, source: str) -> tuple[str, int]:
         return (head[match.start() :] + source, start - len(head) + match.start()) if match else (source, start)
     for name in _SPACED:
         missing = name.removesuffix(base)
-        match = re.search(" ?".join(missing) + " $", head) if missing != name and missing else None
-        if match:
+        if missing in ("", name):
+            continue
+        if match := re.search(r"(?:(?<![가-힣])구 )?" + " ?".join(missing) + " $", head):
             return head[match.start() :] + source, start - len(head) + match.start()
     return source, start
 

@@ -2,12 +2,17 @@
 
 import csv
 import importlib
+import logging
 import re
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data.command import InputError
 from data.jsonl import JsonlError, read_jsonl
 
 TEXT_COLUMNS = ("text", "judgment", "content", "body", "판결문", "전문", "본문")
@@ -16,7 +21,7 @@ _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _BLOCK_TAGS = {"p", "div", "br", "tr", "li", "table", "h1", "h2", "h3", "h4", "h5", "h6", "section", "article", "pre"}
 
 
-class DocumentsError(ValueError):
+class DocumentsError(InputError):
     """A source as a whole is of no use; says which, and what would be right."""
 
 
@@ -151,10 +156,11 @@ def _read_text(path: Path) -> str:
 
 
 def _read_pdf(path: Path) -> str | Skipped:
-    reader = _needed("pypdf", "build", str(path)).PdfReader(path)
-    if reader.is_encrypted and not reader.decrypt(""):
-        return Skipped(str(path), "is locked with a password")
-    pages = [page.extract_text() for page in reader.pages]
+    with _remarks("pypdf", path):
+        reader = _needed("pypdf", "build", str(path)).PdfReader(path)
+        if reader.is_encrypted and not reader.decrypt(""):
+            return Skipped(str(path), "is locked with a password")
+        pages = [page.extract_text() for page in reader.pages]
     if sum(len("".join(page.split())) for page in pages) < MIN_CHARS_A_PAGE * len(pages):
         return Skipped(str(path), f"is scanned: {len(pages)} pages and hardly any text; run it through OCR first")
     return "\f".join(pages)
@@ -182,6 +188,25 @@ def _read_html(path: Path) -> str:
         elif node.tag in ("td", "th"):
             node.tail = f" {node.tail or ''}"
     return "\n".join(line.strip() for line in page.text_content().split("\n"))
+
+
+@contextmanager
+def _remarks(package: str, path: Path) -> Iterator[None]:
+    """What a package logs about a file, which may be a line for each of its letters, is told once, with its name."""
+    said: Counter[str] = Counter()
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.update([record.getMessage()])  # type: ignore[method-assign]
+    logger = logging.getLogger(package)
+    logger.addHandler(handler)
+    logger.propagate, before = False, logger.propagate
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before
+        if said:
+            more = f" (and {said.total() - 1} more remarks)" if said.total() > 1 else ""
+            print(f"{path}: {package} remarks: {next(iter(said))}{more}", file=sys.stderr)
 
 
 def _needed(package: str, extra: str, source: str) -> Any:

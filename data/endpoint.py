@@ -14,6 +14,7 @@ from urllib.request import getproxies
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
+from data.command import InputError
 from data.endpoint_stats import EndpointError, EndpointStats
 from data.replicas import Breaker, by_affinity, split_urls
 from data.reply import Reply, Unusable, kind_of_status, pause_asked_s, read_reply
@@ -69,7 +70,7 @@ class Endpoint:
         backoff_s: upper end of the first random pause before a retry; it doubles from try to try.
 
     Raises:
-        ValueError: a URL that is none, or no key for an endpoint that must have one.
+        InputError: a URL that is none, or no key for an endpoint that must have one.
     """
 
     def __init__(
@@ -180,6 +181,7 @@ class Endpoint:
             self.stats.tokens_in += reply.tokens_in
             self.stats.tokens_out += reply.tokens_out
             self.stats.tokens_cached += reply.tokens_cached
+            self.stats.unmetered += not reply.is_metered
             self.stats.latencies_s.append(reply.latency_s)
             return parse(reply)
         except Unusable as error:
@@ -306,10 +308,10 @@ class Endpoint:
 def _key(base_url: str, api_key_env: str) -> str:
     url = urlsplit(base_url)
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise ValueError(f"no URL of an endpoint: {_shown(base_url)!r}; it must look like http://HOST:PORT/v1")
+        raise InputError(f"no URL of an endpoint: {_shown(base_url)!r}; it must look like http://HOST:PORT/v1")
     key = os.environ.get(api_key_env, "")
     if not key and url.scheme == "https" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
-        raise ValueError(
+        raise InputError(
             f"{_shown(base_url)} needs a key, and the environment variable {api_key_env} is not set; "
             "set it (to EMPTY, if this endpoint takes none)"
         )

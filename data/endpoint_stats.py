@@ -35,9 +35,9 @@ class EndpointStats:
 
     `calls` that were asked, `reused` answers that needed no call (the caller had them stored), `retries` on top of
     the calls, `given_up` calls without a usable reply. `failures` counts failed tries by kind, cured or not;
-    `messages` keeps the last words of each kind. Tokens and latencies are of all replies, usable or not; `taken` holds
-    the tokens in, cached and out of all that was taken before. Of `repeated` questions, asked more than once to see
-    how sure the answer is, `disagreed` had different answers.
+    `messages` keeps the last words of each kind. Tokens and latencies are of all replies, usable or not, but for the
+    tokens of those that were `unmetered`; `taken` holds the tokens in, cached and out of all that was taken before. Of
+    `repeated` questions, asked more than once to see how sure the answer is, `disagreed` had different answers.
     """
 
     calls: int = 0
@@ -49,6 +49,7 @@ class EndpointStats:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
+    unmetered: int = 0
     repeated: int = 0
     disagreed: int = 0
     latencies_s: list[float] = field(default_factory=list)

@@ -2,15 +2,17 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+from data.command import InputError
+
 BOM = b"\xef\xbb\xbf"
 
 
-class JsonlError(ValueError):
+class JsonlError(InputError):
     """A line is no JSON object; says which line of which file, and what is wrong with it.
 
     `interrupted` marks a last line that a killed writer left unfinished: no newline, and it does not parse.
@@ -95,6 +97,11 @@ class Appender:
 def write_json(path: str | Path, obj: Any) -> None:
     """Write one readable JSON file, whole or not at all."""
     write_text(path, json.dumps(obj, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+
+
+def write_jsonl(path: str | Path, objects: Iterable[Any]) -> None:
+    """Write one JSON Lines file, whole or not at all."""
+    write_text(path, "".join(json.dumps(obj, ensure_ascii=False) + "\n" for obj in objects))
 
 
 def write_text(path: str | Path, text: str) -> None:

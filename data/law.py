@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from data.cases import Case
 from data.citations import find_laws, key_of, leading_laws, tidy
+from data.command import InputError
 from data.jsonl import JsonlError, read_jsonl, write_json, write_text
 from data.near_duplicates import near_duplicates, signature
 
@@ -23,7 +24,7 @@ MAX_DOCUMENT_CHARS = 1200  # what the 512 tokens of the usual encoders hold; a m
 CORPUS_NAME, ABOUT_NAME = "corpus.jsonl", "corpus.json"
 
 
-class LawError(ValueError):
+class LawError(InputError):
     """A corpus, an index or a question to it is of no use; says which, and what would be right."""
 
 
@@ -38,6 +39,13 @@ class Document:
     kind: DocumentKind
     citation: str
     text: str
+
+    @property
+    def shown(self) -> str:
+        """The law as one reads it, its citation first."""
+        if not self.citation or tidy(self.text).startswith(tidy(self.citation)):
+            return self.text
+        return f"{self.citation}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +115,12 @@ def to_documents(passages: Iterable[Passage]) -> tuple[tuple[Document, ...], dic
     the passage of a law belongs to it.
     """
     counts = Counter(passages)
-    long = [passage for passage in counts if _substance(passage) >= MIN_CHARS]
+    substances = {passage: _substance(passage.text) for passage in counts}
+    long = [passage for passage, substance in substances.items() if len(substance) >= MIN_CHARS]
     weights = [counts[passage] for passage in long]
     owners = [passage.key for passage in long]
     dropped: set[int] = set()
-    for earlier, later in near_duplicates([signature(passage.text) for passage in long], MIN_SIMILARITY):
+    for earlier, later in near_duplicates([signature(substances[passage]) for passage in long], MIN_SIMILARITY):
         if owners[later] is None or owners[earlier] is None:
             owners[later] = owners[earlier] = owners[earlier] or owners[later]
         if owners[earlier] == owners[later] and earlier not in dropped:
@@ -215,15 +224,33 @@ def case_print(case: Case) -> str:
     return hashlib.sha256(re.sub(r"\s", "", case.question).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def relevant_ids(case: Case, corpus_ids: frozenset[str], principles: Sequence[tuple[str, tuple[int, ...]]]) -> set[str]:
-    """Placeholder."""
-    raise NotImplementedError
+def own_documents(corpus: Corpus, cases: Sequence[Case]) -> dict[str, tuple[frozenset[str], int]]:
+    """Case id -> the documents that are its own laws, and how many laws it states, in the corpus or not.
+
+    A statute or precedent is found by its key, a principle by a text that is nearly the same.
+    """
+    keys: dict[str, set[str]] = {}
+    principles: list[tuple[str, str]] = []
+    for case in cases:
+        stated = [(text, leading_laws(text)) for text in (passage.text for passage in case_passages(case))]
+        keys[case.id] = {law.key for _, laws in stated for law in laws}
+        principles += [(case.id, text) for text, laws in stated if not laws and len(text) >= MIN_CHARS]
+    found = {case_id: own & {document.id for document in corpus.documents} for case_id, own in keys.items()}
+    if principles:
+        texts = [*(document.text for document in corpus.documents), *(text for _, text in principles)]
+        for earlier, later in near_duplicates([signature(_substance(text)) for text in texts], MIN_SIMILARITY):
+            if earlier < len(corpus.documents) <= later:
+                found[principles[later - len(corpus.documents)][0]].add(corpus.documents[earlier].id)
+    num_principles = Counter(case_id for case_id, _ in principles)
+    return {id: (frozenset(found[id]), len(keys[id]) + num_principles[id]) for id in keys}
 
 
-def _substance(passage: Passage) -> int:
-    """Characters of a passage that are no citation."""
-    text = tidy(passage.text)
-    return len(text) - sum(law.end - law.start for law in find_laws(text))
+def _substance(text: str) -> str:
+    """The text without citations and quotation marks: what two wordings of one law have in common."""
+    text = tidy(text)
+    for law in reversed(find_laws(text)):
+        text = text[: law.start] + text[law.end :]
+    return re.sub(r"['\"‘’“”「」]", "", text).strip(" :,.()")
 
 
 def _stamp(documents: Sequence[Document]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from data.cases import Case, CaseError
+from data.command import InputError
 from data.jsonl import JsonlError, scan_jsonl
 from data.records import from_record, to_record
 from data.verl import verl_record
@@ -41,7 +42,7 @@ class Problem:
         return f"{', '.join(place)}: {self.reason}" if place else self.reason
 
 
-class InvalidCasesError(ValueError):
+class InvalidCasesError(InputError):
     """A source is unreadable or holds invalid records; `problems` has every one, in the source's order.
 
     The message lists them, the first 200 where there are more.

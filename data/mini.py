@@ -5,10 +5,12 @@ import hashlib
 import json
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from data.cases import difficulty
 from data.mini_law import (
     Kind,
     LegalIssue,
@@ -22,6 +24,7 @@ from data.mini_law import (
     outcome,
     possible_outcomes,
 )
+from data.mini_statutes import LawBook, law_book, ordinances
 
 Split = Literal["lesson", "train", "validation", "test"]
 
@@ -31,6 +34,7 @@ ORDER_NAME = "주문"
 REQUEST = "쟁점마다 판단하고 주문을 내라."
 
 MAX_TRIES = 500  # at telling one tree: a small one may have no telling that is in the split and leads to the order
+MAX_LOCAL_TRIES = 20  # with an issue that is settled already, many orders have none
 NUM_ISSUES_WEIGHTS = {3: 5, 4: 6, 5: 5, 6: 4, 7: 3, 8: 2}  # mean 5.0
 SPLIT_BUCKETS: dict[Split, range] = {  # "lesson" is for the base model, so that training meets no case it was taught
     "lesson": range(40),
@@ -41,7 +45,13 @@ SPLIT_BUCKETS: dict[Split, range] = {  # "lesson" is for the base model, so that
 
 
 def generate(
-    seed: int, split: str, num_cases: int, *, undecidable_frac: float = 0.25, order_first: bool = False
+    seed: int,
+    split: str,
+    num_cases: int,
+    *,
+    undecidable_frac: float = 0.25,
+    order_first: bool = False,
+    statutes: int | None = None,
 ) -> list[dict[str, Any]]:
     """Official records of `num_cases` different mini cases, the same for the same arguments.
 
@@ -54,6 +64,8 @@ def generate(
         undecidable_frac: how often the facts leave an issue open. The court decides it by a coin, which falls the
             same way whenever the same text is told.
         order_first: whether the well-formed answer begins with the order instead of ending with it.
+        statutes: the seed of a law book (`data.mini_statutes`): one issue of each case then hangs on a number that
+            only the book has.
     """
     if split not in SPLIT_BUCKETS:
         raise ValueError(f"split must be one of {', '.join(get_args(Split))}, got {split!r}")
@@ -62,21 +74,29 @@ def generate(
     if num_cases < 0:
         raise ValueError(f"num_cases must be >= 0, got {num_cases}")
     rng = random.Random(f"mini world {WORLD_VERSION}, {split}, {seed}")
+    book = None if statutes is None else law_book(statutes)
     records: dict[str, dict[str, Any]] = {}
+    kind: Kind | None = None
+    fixed: dict[str, Told] = {}  # what a book settles is drawn before the order, so that either finding is as frequent
     while len(records) < num_cases:
-        kind = rng.choice(kinds())
+        if kind is None or not fixed:
+            kind = rng.choice(kinds())
+            fixed = {ordinances()[kind.name].issue_id: _draw_told(rng, undecidable_frac)} if book else {}
         target = rng.choice(possible_outcomes(kind.issues))
-        issues = _draw_tree(rng, kind, target)
-        for _ in range(MAX_TRIES):
-            told = {issue.id: _draw_told(rng, undecidable_frac) for issue in issues}
+        issues = _draw_tree(rng, kind, target, fixed)
+        for _ in range(MAX_LOCAL_TRIES if book else MAX_TRIES):
+            told = {issue.id: _draw_told(rng, undecidable_frac) for issue in issues} | fixed
             if _bucket(kind, told) not in SPLIT_BUCKETS[split]:
                 continue
             facts = [f"{rng.choice(issue.sentences[told[issue.id]])}." for issue in issues]
+            if book:
+                issues, facts = _under_local_law(rng, book, kind, split, issues, told, facts)
             question = " ".join((*facts, f"{rng.choice(kind.purposes)}.", REQUEST))
             accepted = conclude(issues, find(told, _coins(question, told)))
             if outcome(issues, accepted) is target:
-                record = _record(kind, issues, told, facts, question, accepted, order_first)
+                record = _record(kind, issues, told, facts[-len(issues) :], question, accepted, order_first)
                 records.setdefault(record["doc_id"], record)
+                fixed = {}
                 break
     return list(records.values())
 
@@ -104,8 +124,26 @@ def join_answer(lines: Sequence[str], order: str, *, order_first: bool = False) 
     return "\n".join((order_line, *lines) if order_first else (*lines, order_line))
 
 
-def _draw_tree(rng: random.Random, kind: Kind, target: Outcome) -> tuple[LegalIssue, ...]:
-    """A part of the kind's tree, closed upwards, that holds the first element and can lead to the target."""
+def _under_local_law(
+    rng: random.Random,
+    book: LawBook,
+    kind: Kind,
+    split: str,
+    issues: tuple[LegalIssue, ...],
+    told: Mapping[str, Told],
+    facts: Sequence[str],
+) -> tuple[tuple[LegalIssue, ...], list[str]]:
+    """The issues and facts as a town has them: where it happened, and a number in place of what proves the issue."""
+    settled = ordinances()[kind.name].issue_id
+    town, fact = book.choose(rng, kind, told[settled], split)
+    statute = ": ".join(book.ordinance(town, kind.name))
+    local = tuple(replace(issue, statute=statute) if issue.id == settled else issue for issue in issues)
+    told_facts = [fact or old if issue.id == settled else old for issue, old in zip(issues, facts, strict=True)]
+    return local, [f"{town}시에서 있은 일이다.", *told_facts]
+
+
+def _draw_tree(rng: random.Random, kind: Kind, target: Outcome, needed: Collection[str] = ()) -> tuple[LegalIssue, ...]:
+    """A part of the kind's tree, closed upwards, with the first element and `needed`, that can lead to the target."""
     while True:
         size = rng.choices(list(NUM_ISSUES_WEIGHTS), list(NUM_ISSUES_WEIGHTS.values()))[0]
         chosen = {kind.issues[0].id}
@@ -114,7 +152,7 @@ def _draw_tree(rng: random.Random, kind: Kind, target: Outcome) -> tuple[LegalIs
             reachable = [i.id for i in kind.issues if i.id.rpartition(".")[0] in parents and i.id not in chosen]
             chosen.add(rng.choice(reachable))
         issues = tuple(issue for issue in kind.issues if issue.id in chosen)
-        if target in possible_outcomes(issues):
+        if target in possible_outcomes(issues) and chosen.issuperset(needed):
             return issues
 
 
@@ -162,7 +200,7 @@ def _record(
                 for issue, fact in zip(issues, facts, strict=True)
             ),
         ],
-        "difficulty": _difficulty(len(issues) + 1),
+        "difficulty": difficulty(len(issues) + 1),
         "mini": {
             "version": WORLD_VERSION,
             "kind": kind.name,
@@ -209,13 +247,6 @@ def _renumbered(issues: tuple[LegalIssue, ...]) -> dict[str, str]:
     return ids
 
 
-def _difficulty(num_issues: int) -> str:
-    """LEGIT's bands, the root counted: easy up to 4 issues, medium up to 8, hard above."""
-    if num_issues <= 4:
-        return "easy"
-    return "medium" if num_issues <= 8 else "hard"
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Writes the splits of a mini world as JSON Lines files of official records."""
     from data.jsonl import write_text
@@ -230,12 +261,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     for split in SPLIT_BUCKETS:
         parser.add_argument(f"--{split}", type=int, default=0, metavar="N", help=f"number of {split} cases")
     parser.add_argument("--undecidable-frac", type=float, default=0.25, help="how often the facts leave an issue open")
+    parser.add_argument(
+        "--statutes", type=int, metavar="SEED", help="hang an issue of each case on a number that only a law book has, "
+        "that of this seed, written beside the cases: laws.jsonl"
+    )  # fmt: skip
     parser.add_argument("--order-first", action="store_true", help="the well-formed answer begins with the order")
     args = parser.parse_args(argv)
     wanted = {split: num_cases for split in SPLIT_BUCKETS if (num_cases := getattr(args, split))}
     if not wanted:
         parser.error("nothing to write: give --train, --test or another split a number of cases")
-    variant = {"undecidable_frac": args.undecidable_frac, "order_first": args.order_first}
+    variant = {name: getattr(args, name) for name in ("undecidable_frac", "order_first", "statutes")}
+    if args.statutes is not None:
+        laws = (json.dumps(law, ensure_ascii=False) + "\n" for law in law_book(args.statutes).laws())
+        write_text(args.out / "laws.jsonl", "".join(laws))
     for split, num_cases in wanted.items():
         try:
             records = generate(args.seed, split, num_cases, **variant)

@@ -16,7 +16,7 @@ _SHINGLE_CHARS = 5
 _PRIME = np.uint64(4294967311)  # the first above 2**32
 _FACTORS, _SHIFTS = np.random.default_rng(0).integers(1, 2**31, (2, NUM_PERMUTATIONS, 1), dtype=np.uint64)
 
-Signature = tuple[int, ...]
+Signature = Sequence[int]
 
 
 def signature(text: str) -> Signature:
@@ -37,13 +37,15 @@ def near_duplicates(
     signatures: Sequence[Signature], min_similarity: float = MIN_SIMILARITY
 ) -> Iterator[tuple[int, int]]:
     """The pairs of places (earlier, later) whose texts are at least so much alike, in the order of the later one."""
-    bands: dict[tuple[int, Signature], list[int]] = defaultdict(list)
-    for place, own in enumerate(signatures):
-        near: set[int] = set()
-        for start in range(0, NUM_PERMUTATIONS, _ROWS):
-            alike = bands[start, own[start : start + _ROWS]]
-            near.update(alike)
+    near: dict[int, set[int]] = defaultdict(set)
+    for start in range(0, NUM_PERMUTATIONS, _ROWS):
+        bands: dict[Signature, list[int]] = defaultdict(list)  # of one band at a time, for they take much memory
+        for place, own in enumerate(signatures):
+            alike = bands[tuple(own[start : start + _ROWS])]
+            if alike:
+                near[place].update(alike)
             alike.append(place)
-        for other in sorted(near):
-            if similarity(signatures[other], own) >= min_similarity:
+    for place in sorted(near):
+        for other in sorted(near[place]):
+            if similarity(signatures[other], signatures[place]) >= min_similarity:
                 yield other, place

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 
 _DASHED = re.compile(r"\s*[-–—‐]\s*(\d{1,4})\s*[-–—‐]\s*")
@@ -22,6 +23,8 @@ _HANJA = str.maketrans(
     "판결주문청구취지이유원피고사건갑을병민형법소송행정제조항호목별지선변론종결대원지방부반본예비위적공항망씨",
 )
 _FULL_WIDTH = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)} | {0x3000: 0x20, 0xA0: 0x20}
+_FOLDED: dict[int, int | str] = {**_HANJA, **_FULL_WIDTH}
+_FOLDABLE = re.compile(f"[{''.join(map(chr, _FOLDED))}]")  # none of them has a meaning in a class of characters
 
 
 def clean(raw: str) -> str:
@@ -41,7 +44,7 @@ def fold(text: str) -> str:
     >>> fold("民法 第２７５條")
     '민법 제275조'
     """
-    return text.translate(_FULL_WIDTH).translate(_HANJA)
+    return text.translate(_FOLDED) if _FOLDABLE.search(text) else text  # most have nothing to fold
 
 
 def _without_page_marks(lines: Sequence[str]) -> list[str]:
@@ -131,4 +134,9 @@ def _space(last: str, first: str, words: Counter[str]) -> str:
 
 
 def _cells(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(char) in "WFA" else 1 for char in text)
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+@cache
+def _width(char: str) -> int:
+    return 2 if unicodedata.east_asian_width(char) in "WFA" else 1

@@ -7,25 +7,24 @@ import random
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from data.cases import Case
-from data.jsonl import write_json, write_text
-from data.loading import InvalidCasesError, load_cases, to_record
+from data.cases import LEVELS, Case, difficulty
+from data.command import InputError, run_command
+from data.jsonl import write_json, write_jsonl, write_text
+from data.loading import load_cases, to_record
 from data.near_duplicates import near_duplicates, signature
-from data.stages import difficulty
 from data.verl import verl_row
 
-DIFFICULTIES = ("easy", "medium", "hard")
 Splits = dict[str, list[Case]]
 
 
-class PrepareError(ValueError):
+class PrepareError(InputError):
     """The data set cannot be made as it was asked for."""
 
 
@@ -96,19 +95,22 @@ def describe(cases: Sequence[Case], count_tokens: Any = None) -> dict[str, float
     if count_tokens is not None:
         parts["question_tokens"] = [count_tokens(case.question) for case in cases]
     figures: dict[str, float] = {"num_cases": len(cases)}
-    figures |= {f"num_{name}": sum(difficulty(len(case.issues)) == name for case in cases) for name in DIFFICULTIES}
+    figures |= {f"num_{name}": sum(difficulty(len(case.issues)) == name for case in cases) for name in LEVELS}
     for name, values in parts.items():
         figures |= {f"{name}/mean": round(statistics.fmean(values), 2), f"{name}/max": max(values)}
     return figures
 
 
-def card(figures: Mapping[str, Mapping[str, float]], sources: Sequence[str], seed: int) -> str:
+def card(
+    figures: Mapping[str, Mapping[str, float]], sources: Sequence[str], seed: int, languages: Collection[str]
+) -> str:
     """The data set's card: what the hub shows, and where its loaders look for the splits."""
+    codes = "".join(f"- {code}\n" for code in sorted(languages))
     splits = [split for split, told in figures.items() if told["num_cases"]]
     rows = [f"| {name} | " + " | ".join(f"{figures[s][name]:,}" for s in splits) + " |" for name in figures[splits[0]]]
     files = "".join(f"  - split: {split}\n    path: {split}.parquet\n" for split in splits)
     return (
-        "---\nlanguage:\n- ko\ntags:\n- legal\nconfigs:\n- config_name: default\n  data_files:\n"
+        f"---\nlanguage:\n{codes}tags:\n- legal\nconfigs:\n- config_name: default\n  data_files:\n"
         f"{files}---\n\n# Cases as issue trees\n\n"
         "Court cases in the form of LEGIT (arXiv 2512.01020): facts and purposes of claim as the question, the court's "
         "order as the answer, and the tree of the issues that the court decided.\n\n"
@@ -122,10 +124,10 @@ def card(figures: Mapping[str, Mapping[str, float]], sources: Sequence[str], see
 def write_split(out: Path, split: str, cases: Sequence[Case], *, verl: bool) -> None:
     """SPLIT.jsonl, which keeps all of every record, and SPLIT.parquet, where unofficial keys are JSON in "extra"."""
     records = [to_record(case) for case in cases]
-    write_text(out / f"{split}.jsonl", "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records))
+    write_jsonl(out / f"{split}.jsonl", records)
     issue = {"id": "", "summary": "", "claim": [{"claimer": "", "content": ""}], "conclusion": ""}
     like: dict[str, Any] = {"doc_id": "", "question": "", "answer": "", "difficulty": "", "has_tree": True}
-    like |= {"issues": [issue | {"relevant_law": [""], "analysis": [""]}], "case_numbers": [""]}
+    like |= {"issues": [issue | {"relevant_law": [""], "analysis": [""]}], "case_numbers": [""], "language": ""}
     rows = [{key: record.get(key) for key in like} for record in records]
     for row, record in zip(rows, records, strict=True):
         rest = {key: value for key, value in record.items() if key not in like}
@@ -133,7 +135,7 @@ def write_split(out: Path, split: str, cases: Sequence[Case], *, verl: bool) -> 
     _write_parquet(out / f"{split}.parquet", rows, like | {"extra": ""})
     if verl:
         verl_rows = [verl_row(case) for case in cases]
-        _write_parquet(out / "verl" / f"{split}.parquet", verl_rows, verl_rows[0] | {"difficulty": ""})
+        _write_parquet(out / "verl" / f"{split}.parquet", verl_rows, verl_rows[0] | {"difficulty": "", "language": ""})
 
 
 def _write_parquet(path: Path, rows: Sequence[dict[str, Any]], like: Mapping[str, Any]) -> None:
@@ -165,7 +167,7 @@ def _draw(path: Path, splits: Splits) -> None:
 def prepare(args: argparse.Namespace) -> None:
     """Load, split, describe, write, and push where that was asked for."""
     cases = [case for source in args.cases for case in load_cases(source, args.split, args.on_invalid)]
-    sizes = dict(zip(DIFFICULTIES, args.test_sizes, strict=True))
+    sizes = dict(zip(LEVELS, args.test_sizes, strict=True))
     splits = split_cases(cases, sizes, args.valid_frac, args.seed)
     count_tokens = None
     if args.tokenizer:
@@ -180,7 +182,7 @@ def prepare(args: argparse.Namespace) -> None:
     for split, part in splits.items():
         if part:
             write_split(args.out, split, part, verl=args.verl)
-    write_text(args.out / "README.md", card(figures, args.cases, args.seed))
+    write_text(args.out / "README.md", card(figures, args.cases, args.seed, {case.language for case in cases}))
     flat = {f"{split}/{name}": value for split, told in figures.items() for name, value in told.items()}
     for path in filter(None, (args.out / "statistics.json", args.json)):
         write_json(path, flat)
@@ -230,13 +232,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 2 for wrong input."""
-    args = _parser().parse_args(argv)
-    try:
-        prepare(args)
-    except (InvalidCasesError, PrepareError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), prepare, argv)
 
 
 if __name__ == "__main__":

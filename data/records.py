@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from data.cases import ROOT_ID, Case, CaseError, Claim, Issue
+from data.language import languages
 
 # Stands where a value was unusable, so that the tree around it is still checked; never leaves this module.
 _UNUSABLE = "(unusable)"
@@ -87,8 +88,9 @@ def from_record(record: Mapping[str, Any]) -> Case:
     """The case that an official record tells.
 
     Needed are doc_id, question, answer and issues, in each issue id, summary, claim and conclusion; `relevant_law`,
-    `analysis` and `difficulty` may be absent or null. Every other key of the record goes into `extra`. `answer` must
-    be the root's conclusion, as far as `same_order` looks.
+    `analysis` and `difficulty` may be absent or null. Every other key of the record goes into `extra`; of those,
+    "language" must name a language pack or be null. `answer` must be the root's conclusion, as far as `same_order`
+    looks.
 
     Raises:
         CaseError: with every problem of the record.
@@ -110,6 +112,8 @@ def from_record(record: Mapping[str, Any]) -> Case:
     if difficulty is not None:
         reader.check(difficulty, str, None, "difficulty")
     has_tree = reader.check(record.get("has_tree", True), bool, None, "has_tree")
+    if (language := record.get("language")) is not None and language not in languages():
+        reader.problems.append((None, f"key 'language' must be one of {', '.join(languages())}, but is {language!r}"))
 
     problems = reader.problems
     try:

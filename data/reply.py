@@ -20,6 +20,7 @@ class Reply:
     """A chat completion as it arrived. Empty `content` beside a full `reasoning` is what reasoning parsers leave.
 
     `tokens_cached` of the `tokens_in` were in the server's prefix cache, where it tells; `logprobs` where asked for.
+    Tokens are 0, and `is_metered` False, where the server does not tell their number.
     """
 
     content: str
@@ -30,6 +31,7 @@ class Reply:
     latency_s: float
     tokens_cached: int = 0
     logprobs: tuple[TokenChoices, ...] = ()
+    is_metered: bool = True
 
     @property
     def text(self) -> str:
@@ -55,16 +57,18 @@ def read_reply(raw: bytes, latency_s: float) -> Reply:
     try:
         completion = json.loads(raw)
         choice = completion["choices"][0]
-        usage = completion.get("usage") or {}
+        usage = completion.get("usage")
+        tokens = [_count(usage, name) for name in ("prompt_tokens", "completion_tokens")]
         return Reply(
             content=_text(choice["message"], "content"),
             reasoning=_text(choice["message"], "reasoning_content") or _text(choice["message"], "reasoning"),
             finish_reason=choice.get("finish_reason"),
-            tokens_in=int(usage.get("prompt_tokens") or 0),
-            tokens_out=int(usage.get("completion_tokens") or 0),
+            tokens_in=tokens[0] or 0,
+            tokens_out=tokens[1] or 0,
             latency_s=latency_s,
-            tokens_cached=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+            tokens_cached=_count(_entry(usage, "prompt_tokens_details"), "cached_tokens") or 0,
             logprobs=tuple(map(_choices, (choice.get("logprobs") or {}).get("content") or ())),
+            is_metered=None not in tokens,
         )
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         raise Unusable(f"no chat completion: {raw.decode('utf-8', 'replace')}", "malformed") from None
@@ -73,6 +77,16 @@ def read_reply(raw: bytes, latency_s: float) -> Reply:
 def _choices(entry: Mapping[str, Any]) -> TokenChoices:
     logprobs = {top["token"]: float(top["logprob"]) for top in entry.get("top_logprobs") or ()}
     return entry["token"], {entry["token"]: float(entry["logprob"]), **logprobs}
+
+
+def _entry(holder: Any, key: str) -> Any:
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
+def _count(holder: Any, key: str) -> int | None:
+    """A number of tokens, None where there is none: what a server says of its usage takes nothing from its answer."""
+    number = _entry(holder, key)
+    return number if type(number) is int and number >= 0 else None
 
 
 def _text(message: Mapping[str, Any], key: str) -> str:

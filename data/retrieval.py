@@ -3,9 +3,11 @@
 An index lies in its corpus's folder and carries the corpus's stamp; it is memory-mapped, so many processes share it.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ Hit = tuple[int, float]
 """A document's place in the corpus, and its score; scores of different retrievers are on different scales."""
 
 Search = Callable[[Sequence[str], int], list[list[Hit]]]
-"""search(queries, k): for each query at most k hits, the best first, none that has nothing in common with it."""
+"""search(queries, k): for each query at most k hits, the best first; words find only what has one in common."""
 
 K1, B = 1.5, 0.75  # LEGIT, section 5
 TAGS = ("NNG", "NNP", "NNB", "NR", "NP", "VV", "VV-R", "VV-I", "SL", "SN")  # nouns, numerals, verbs, foreign, digits
@@ -34,14 +36,13 @@ _UNNORMALIZED = ("contriever",)
 
 def morphemes(texts: Sequence[str]) -> list[list[str]]:
     """Each text's nouns, numerals, verb stems, foreign words and digits, as Kiwi finds them."""
-    kiwi = _needed("kiwipiepy").Kiwi()
-    return [[token.form for token in tokens if token.tag in TAGS] for tokens in kiwi.tokenize(texts)]
+    return [[token.form for token in tokens if token.tag in TAGS] for tokens in _kiwi().tokenize(texts)]
 
 
 def build_bm25(corpus: Corpus, folder: Path) -> None:
     """Index the corpus by its words."""
     bm25 = _needed("bm25s").BM25(k1=K1, b=B)
-    bm25.index(morphemes([f"{doc.citation} {doc.text}" for doc in corpus.documents]), show_progress=False)
+    bm25.index(morphemes([doc.shown for doc in corpus.documents]), show_progress=False)
     bm25.save(folder / "bm25")
     write_json(folder / "bm25" / "about.json", {"stamp": corpus.stamp})
 
@@ -72,11 +73,18 @@ def open_bm25(corpus: Corpus, folder: Path) -> Search:
 
 def build_dense(corpus: Corpus, folder: Path, model: str) -> None:
     """Index the corpus by meaning: one vector a document in half precision, of its first 512 tokens."""
-    vectors = _encode(_encoder(model), model, [f"{doc.citation} {doc.text}" for doc in corpus.documents], is_query=False)
+    vectors = _encode(_encoder(model), model, [doc.shown for doc in corpus.documents], is_query=False)
     target = folder / dense_name(model)
     target.mkdir(parents=True, exist_ok=True)
-    np.save(target / "vectors.npy", vectors.astype(np.float16))
-    write_json(target / "about.json", {"stamp": corpus.stamp, "model": model})
+    vectors = vectors.astype(np.float16)
+    np.save(target / "vectors.npy", vectors)
+    own_stamp = hashlib.sha256(vectors.tobytes()).hexdigest()[:16]
+    write_json(target / "about.json", {"stamp": corpus.stamp, "model": model, "vectors": own_stamp})
+
+
+def dense_stamp(corpus: Corpus, folder: Path, model: str) -> str:
+    """What tells a dense index from another: a model of the same name may have learned since."""
+    return str(_about(corpus, folder / dense_name(model))["vectors"])
 
 
 def open_dense(corpus: Corpus, folder: Path, model: str) -> Search:
@@ -159,12 +167,16 @@ def dense_name(model: str) -> str:
     return "dense-" + re.sub(r"[^\w.-]+", "_", model.strip("/"))[-100:]
 
 
+def prefixes(model: str) -> tuple[str, str]:
+    """What a model wants before a query, and before a document."""
+    return next((pair for name, pair in _PREFIXES.items() if name in model.lower()), ("", ""))
+
+
 def _encode(encoder: Any, model: str, texts: Sequence[str], *, is_query: bool) -> Any:
-    prefix = next((pair for name, pair in _PREFIXES.items() if name in model.lower()), ("", ""))[0 if is_query else 1]
-    is_normalized = not any(name in model.lower() for name in _UNNORMALIZED)
+    prefix = prefixes(model)[0 if is_query else 1]
     return encoder.encode(
         [prefix + text for text in texts],
-        normalize_embeddings=is_normalized,
+        normalize_embeddings=not any(name in model.lower() for name in _UNNORMALIZED),
         show_progress_bar=not is_query,
         convert_to_numpy=True,
     )
@@ -193,6 +205,11 @@ def _about(corpus: Corpus, folder: Path) -> dict[str, Any]:
             f"{folder} is an index of another corpus ({about['stamp']}, not {corpus.stamp}): index this one anew"
         )
     return about
+
+
+@cache
+def _kiwi() -> Any:
+    return _needed("kiwipiepy").Kiwi()
 
 
 def _needed(package: str) -> Any:

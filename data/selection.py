@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import yaml
 
+from data.command import InputError
 from data.judgment_text import Judgment
 from data.page_text import fold
 
@@ -15,7 +16,7 @@ RULES_PATH = Path(__file__).with_suffix(".yaml")
 _QUOTE_CHARS = 60
 
 
-class RulesError(ValueError):
+class RulesError(InputError):
     """The file of rules cannot be used; says which key is wrong and what would be right."""
 
 

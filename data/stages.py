@@ -1,6 +1,6 @@
 """From a judgment to a case, stage by stage (LEGIT, arXiv 2512.01020, section 3): pure but for the prompt files.
 
-A stage is a prompt file (prompts/build_NAME.LANGUAGE.txt), the shape of its reply, and a function that puts the reply
+A stage is a prompt file (languages/LANGUAGE/build_NAME.txt), the shape of its reply, and a function that puts the reply
 into the draft. Every prompt may use every field of `fields`; it is asked anew when the text that it becomes changes,
 so a changed prompt reruns its own stage and those that its replies flow into, and no other.
 """
@@ -9,18 +9,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from data.cases import ROOT_ID, Claim, Issue
+from data.cases import ROOT_ID, Claim, Issue, difficulty
 from data.grounding import sentences
 from data.judgment_text import Judgment, Purpose
+from data.language import fill, read_text
 from data.legal_marks import find_citations
 from data.reply import Unusable
 from data.shapes import Shape
-
-PROMPT_DIR = Path(__file__).parent / "prompts"
 
 _ISSUE: Shape = {
     "id": 20,
@@ -78,16 +75,9 @@ def fields(draft: Draft, language: str) -> dict[str, str]:
     return told | {"judgment": fill(read_prompt("judgment", language), told)}
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with each {field} replaced, in one pass: what a field brings is not looked through again."""
-    placeholder = re.compile(r"\{(" + "|".join(values) + r")\}")
-    return placeholder.sub(lambda match: values[match[1]], template)
-
-
-@cache
 def read_prompt(name: str, language: str) -> str:
     """The text of a prompt file."""
-    return (PROMPT_DIR / f"build_{name}.{language}.txt").read_text(encoding="utf-8").strip()
+    return read_text(f"build_{name}", language).strip()
 
 
 def root_claims(purposes: Sequence[Purpose]) -> tuple[Claim, ...]:
@@ -138,11 +128,6 @@ def compound_leaves(issues: Sequence[Issue]) -> tuple[Issue, ...]:
     parents = {issue.parent_id for issue in issues}
     leaves = (issue for issue in issues if issue.id not in parents)
     return tuple(leaf for leaf in leaves if any(len(sentences(claim.content)) > 1 for claim in leaf.claims))
-
-
-def difficulty(num_issues: int) -> str:
-    """The paper's name for a case with so many issues, the root counted."""
-    return "easy" if num_issues <= 4 else "medium" if num_issues <= 8 else "hard"
 
 
 def case_record(draft: Draft, language: str) -> dict[str, Any]:

@@ -7,11 +7,10 @@ the place `{response}` for the text to be judged and, behind it, the issue: a bl
 
 import hashlib
 import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from data.cases import ROOT_ID, Case
+from data.language import read_text
 
 RESPONSE = "{response}"
 _HEADING = re.compile(
@@ -73,7 +72,8 @@ def verl_row(case: Case) -> dict[str, Any]:
             "claims": "\n".join(f"{claim.claimer}: {claim.content}" for claim in issue.claims),
             "conclusion": issue.conclusion,
         }
-        rubrics.append(re.sub(r"\{(summary|claims|conclusion)\}", lambda match: values[match[1]], _rubric()))  # noqa: B023
+        rubric = read_text("verl_rubric", case.language).strip()
+        rubrics.append(re.sub(r"\{(summary|claims|conclusion)\}", lambda match: values[match[1]], rubric))  # noqa: B023
     row = {
         "data_source": "legit",
         "prompt": [{"role": "user", "content": case.question}],
@@ -81,7 +81,8 @@ def verl_row(case: Case) -> dict[str, Any]:
         "reward_model": {"style": "rubric", "ground_truth": case.answer},
         "extra_info": {"doc_id": case.id, "rubrics": rubrics},
     }
-    return row if case.difficulty is None else row | {"difficulty": case.difficulty}
+    told = {"difficulty": case.difficulty, "language": case.extra.get("language")}
+    return row | {key: value for key, value in told.items() if value is not None}
 
 
 def parse_claims(text: str) -> list[dict[str, str]]:
@@ -133,11 +134,6 @@ def _fields(rubric: str) -> tuple[dict[str, Any], str | None]:
         "analysis": [],
         "conclusion": conclusion,
     }, None
-
-
-@cache
-def _rubric() -> str:
-    return (Path(__file__).parent / "prompts" / "verl_rubric.ko.txt").read_text(encoding="utf-8").strip()
 
 
 def _label(name: str) -> re.Pattern[str]:

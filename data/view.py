@@ -12,8 +12,10 @@ from rich.panel import Panel
 from rich.tree import Tree
 
 from data.cases import Case, Issue
-from data.jsonl import JsonlError, read_jsonl
-from data.loading import InvalidCasesError, load_cases
+from data.command import InputError, run_command
+from data.jsonl import read_jsonl, write_text
+from data.loading import load_cases
+from data.side_by_side import page
 
 QUOTE_CHARS = 160
 _KINDS = ("claim", "analysis", "conclusion")
@@ -55,31 +57,34 @@ def _quote(leaf: Tree, span: Mapping[str, Any], judgment: str) -> None:
         leaf.add(f"[dim]support {score:.0f}, at {start}: {escape(shown)}[/]")
 
 
+def show(args: argparse.Namespace) -> None:
+    """Print the cases that were asked for, or write their page."""
+    cases = [case for case in load_cases(args.cases) if args.doc_id in (None, case.id)]
+    if not cases:
+        raise InputError(f"{args.cases}: no case with the doc_id {args.doc_id!r}")
+    beside = Path(args.cases).with_name("judgments.jsonl")
+    texts = {line["doc_id"]: line["text"] for _, line in read_jsonl(beside)} if beside.exists() else {}
+    if args.html is not None:
+        write_text(args.html, page(cases[: args.limit], texts))
+        print(f"{args.html}: {len(cases[: args.limit])} cases", file=sys.stderr)
+        return
+    console = Console()
+    for case in cases[: args.limit]:
+        console.print(Panel(escape(case.question), title="question"), case_tree(case, texts.get(case.id, "")))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 2 for wrong input."""
     parser = argparse.ArgumentParser(
         description="Show cases as trees. Where judgments.jsonl lies beside them, as data/build.py leaves it, each "
-        "statement stands above the words of the judgment that support it.",
+        "statement stands above the words of the judgment that support it; --html puts both side by side on a page.",
         epilog="example: python data/view.py outputs/cases/cases.jsonl --doc-id 예제지방법원-2021가합4001",
     )
     parser.add_argument("cases", help="case file, folder or hub id")
     parser.add_argument("--doc-id", help="only this case")
     parser.add_argument("--limit", type=int, default=1, help="so many cases, where none is named")
-    args = parser.parse_args(argv)
-    try:
-        cases = [case for case in load_cases(args.cases) if args.doc_id in (None, case.id)]
-        beside = Path(args.cases).with_name("judgments.jsonl")
-        texts = {line["doc_id"]: line["text"] for _, line in read_jsonl(beside)} if beside.exists() else {}
-    except (InvalidCasesError, JsonlError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if not cases:
-        print(f"{args.cases}: no case with the doc_id {args.doc_id!r}", file=sys.stderr)
-        return 2
-    console = Console()
-    for case in cases[: args.limit]:
-        console.print(Panel(escape(case.question), title="question"), case_tree(case, texts.get(case.id, "")))
-    return 0
+    parser.add_argument("--html", type=Path, metavar="OUT", help="write one static page instead, words highlighted")
+    return run_command(parser, show, argv)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from data.command import InputError, add_case_options, number, run_command
 from data.jsonl import write_json, write_text
 from data.loading import load_cases
 from eval.agreement_figures import Measure, compare_raters, compare_schemes
@@ -20,9 +21,9 @@ from eval.agreement_report import (
 )
 from eval.annotated import grade_annotated, keep_check
 from eval.estimates import NUM_RESAMPLES, estimate
-from eval.flags import JUDGE_HELP, add_case_options, add_config_options, config_from, judge_options
+from eval.flags import add_judge_options, judge_config
 from eval.judge_check import check_judge, verdict
-from eval.judging import RECORDED, DeadJudgeError
+from eval.judging import RECORDED
 from eval.likert import common_scores, read_likert_rater
 from eval.raters import (
     Rater,
@@ -33,9 +34,7 @@ from eval.raters import (
     read_rater,
     scores_of,
 )
-from eval.results import INPUT_ERRORS, InputError
-from eval.summary import print_tables
-from eval.tables import to_rich
+from eval.tables import print_sheets
 from rewards.judge import JudgeConfig
 from rewards.judge_card import CARDS_FOLDER
 
@@ -90,7 +89,7 @@ def agree(args: argparse.Namespace) -> None:
 
     for path in (args.out / "agreement.json", *([args.json] if args.json else [])):
         write_json(path, figures)
-    print_tables(map(to_rich, sheets))
+    print_sheets(sheets)
     print(*said, f"All files: {args.out}", sep="\n")
     for note in (*notes, *left_out, *_told(differing)):
         print(note, file=sys.stderr)
@@ -123,11 +122,7 @@ def _judge_config(args: argparse.Namespace) -> JudgeConfig | None:
         return None
     if not args.cases or not args.responses:
         raise InputError("--judge needs --cases, and --responses: the texts that the experts marked")
-    if args.judged_by == RECORDED:
-        return None
-    return config_from(
-        JudgeConfig, {"judge_store": str(args.out / "judge_store")} | judge_options(args.judged_by), args
-    )
+    return None if args.judged_by == RECORDED else judge_config(args, args.out)
 
 
 def _alias(text: str) -> tuple[str, str]:
@@ -158,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         help="Likert grades (eval/grade.py --scheme likert) to compare LEGIT with",
     )
     parser.add_argument(
-        "--threshold", type=float, default=0.5, help="from where on a soft verdict is a yes (default: 0.5)"
+        "--threshold", type=number(0, 1), default=0.5, help="from where on a soft verdict is a yes (default: 0.5)"
     )
     parser.add_argument(
         "--resamples", type=int, default=NUM_RESAMPLES, help=f"draws per interval (default: {NUM_RESAMPLES})"
@@ -167,32 +162,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=Path("outputs/agreement"), help="folder for all files")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     judging = parser.add_argument_group("a judge to check against the raters, who then count as experts")
-    judging.add_argument(
-        "--judge", dest="judged_by", help=f"{JUDGE_HELP}, or {RECORDED}: the verdicts that the --responses bring"
-    )
+    add_judge_options(judging, f", or {RECORDED}: the verdicts that the --responses bring")
     judging.add_argument("--responses", nargs="+", type=Path, help="the response files that the experts marked")
     judging.add_argument(
         "--cards", type=Path, default=CARDS_FOLDER, help=f"folder of judge cards (default: {CARDS_FOLDER})"
     )
-    add_config_options(judging, JudgeConfig, skip=("judge", "judge_base_url", "judge_deadline_s"))
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when done, 1 for a dead judge, 2 for wrong input, 130 when interrupted."""
-    args = _parser().parse_args(argv)
-    try:
-        agree(args)
-    except KeyboardInterrupt:
-        print(f"\nStopped. Verdicts so far are in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 130
-    except DeadJudgeError as error:
-        print(f"{error}\nVerdicts so far are in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 1
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), agree, argv, kept="Verdicts so far are in {out}")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from data.command import InputError, add_case_options, number, positive, run_command
 from data.jsonl import write_json, write_text
 from data.loading import load_cases
 from data.store import Store
 from eval.annotation import KEY_NAME, Key, assign, choose, marks_of, merge, read_key
-from eval.flags import add_case_options, positive
-from eval.results import INPUT_ERRORS, Grade, InputError, read_grades, read_responses
+from eval.results import Grade, read_grades, read_responses
 from eval.workbook import read_workbook, write_workbook
 from rewards.answer import final_answer, is_empty
 from rewards.score import score_case
@@ -20,8 +20,8 @@ from rewards.score import score_case
 GUIDE_TEXT = Path(__file__).with_name("annotation_guide.ko.txt")
 
 
-def export(args: argparse.Namespace) -> int:
-    """Write a workbook per rater, and the key that says what stands behind their sheets; 0."""
+def export(args: argparse.Namespace) -> None:
+    """Write a workbook per rater, and the key that says what stands behind their sheets."""
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
     responses = [response for path in args.responses for response in read_responses(path).responses]
     pairs = [(cases[r.case_id], r) for r in responses if r.case_id in cases and not is_empty(final_answer(r.text))]
@@ -51,11 +51,10 @@ def export(args: argparse.Namespace) -> int:
         write_workbook(path, rater, export_id, guide, sheets)
         print(f"{path}: {len(share)} responses, {sum(len(case.issues) for _, case, _ in sheets)} issues")
     print(f"{args.out / KEY_NAME}: what the sheets hide; keep it from the raters")
-    return 0
 
 
 def import_marks(args: argparse.Namespace) -> int:
-    """Merge what the workbooks say into the raters' grades; 0 if every cell is well filled in, else 1."""
+    """Merge what the workbooks say into the raters' grades; returns how many cells are not well filled in."""
     problems: list[str] = []
     for path in args.sheets:
         key = read_key(args.key or path.with_name(KEY_NAME))
@@ -82,18 +81,11 @@ def import_marks(args: argparse.Namespace) -> int:
         print(f"{path}: {num_marks} of {num_issues} issues marked; in {out}")
         problems += [f"{path.name}: {problem}" for problem in found]
     print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
-    return 1 if problems else 0
+    return len(problems)
 
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must lie in [0, 1], got {text}")
-    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -109,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     add_case_options(exporting)
     exporting.add_argument("--responses", required=True, nargs="+", type=Path, help="response files, one per generator")
     exporting.add_argument("--raters", type=positive, default=2, help="how many raters (default: 2)")
-    exporting.add_argument("--overlap", type=_share, default=1.0, help="share that all raters mark (default: 1.0)")
+    exporting.add_argument(
+        "--overlap", type=number(0, 1), default=1.0, help="share that all raters mark (default: 1.0)"
+    )
     exporting.add_argument("--num-responses", type=positive, help="how many responses in all (default: all of them)")
     exporting.add_argument("--seed", type=int, default=42, help="of the choice and its order (default: 42)")
     exporting.add_argument("--out", required=True, type=Path, help="folder for the workbooks and the key")
@@ -129,13 +123,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when done, 1 when cells of a workbook are unanswered or impossible, 2 for wrong input."""
-    args = _parser().parse_args(argv)
-    try:
-        status: int = args.run(args)
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return status
+    return run_command(_parser(), lambda args: args.run(args), argv)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """The judge put to what experts have marked, through the same grading as eval/grade.py; and its card."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,12 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from data.cases import Case
-from data.jsonl import read_jsonl, write_text
+from data.command import InputError
+from data.jsonl import read_jsonl, write_jsonl
 from eval.agreement_report import card_text, draw_reliability
+from eval.grading import COSTS
 from eval.judge_check import JudgeCheck
-from eval.judging import COSTS, RECORDED, grade_file
+from eval.judging import RECORDED, grade_file
 from eval.raters import Item, Marks, Rater, item_of
-from eval.results import InputError, read_responses
+from eval.results import read_responses
 from rewards.gates import GateConfig
 from rewards.judge import JudgeConfig
 from rewards.judge_card import JudgeCard, verdict_settings, write_card
@@ -76,8 +77,7 @@ def keep_check(
 
     Recorded verdicts get no card: nobody knows the settings that they were given with.
     """
-    lines = (json.dumps(miss.to_record(), ensure_ascii=False) + "\n" for miss in check.mismatches)
-    write_text(out / "mismatches.jsonl", "".join(lines))
+    write_jsonl(out / "mismatches.jsonl", (miss.to_record() for miss in check.mismatches))
     if check.calibrations:
         draw_reliability(check, out / "reliability.png")
     if config is None:

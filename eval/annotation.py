@@ -2,18 +2,21 @@
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from data.cases import Case, Issue
-from eval.results import InputError, Response, response_of
-from eval.workbook import CONTAINS, CORRECT, NO, YES, Returned, label, read_workbook
+from data.command import InputError
+from eval.results import Response, response_of
+from eval.workbook import CONTAINS, CORRECT, EXPORT_CELL, GUIDE, NO, RATER_CELL, YES, Returned, label, read_workbook
 from rewards.score import Judgment
 
 KEY_NAME = "key.json"
 _VERDICTS = {YES: True, NO: False}
+_EXPORT_ID = re.compile("[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,19 @@ def marks_of(returned: Returned, key: Key) -> tuple[dict[str, dict[str, Judgment
     """The marks on each sheet by issue id, None where there is none, and what is wrong, by sheet and cell.
 
     Raises:
-        InputError: the workbook is of another export.
+        InputError: the workbook is of another export, or its front sheet no longer tells of which.
     """
+    raters = ", ".join(key.raters)
+    if returned.export != key.export and _EXPORT_ID.fullmatch(returned.export):
+        raise InputError(
+            f"{returned.path}: the workbook is of export {returned.export!r}, the key of export {key.export!r} with "
+            f"{raters}: give the key beside which it was exported (--key)"
+        )
     if returned.export != key.export or returned.rater not in key.raters:
         raise InputError(
-            f"the workbook is of rater {returned.rater!r} in export {returned.export!r}; the key is of export "
-            f"{key.export!r} with {', '.join(key.raters)}: give the key beside which it was exported (--key)"
+            f"{returned.path}: the sheet {GUIDE} was changed: {RATER_CELL} says {returned.rater!r}, it must name the "
+            f"rater ({raters}), and {EXPORT_CELL} says {returned.export!r}, it must be {key.export!r}. Copy the sheet "
+            "from the workbook that was exported, or mend the two cells; the marks stay"
         )
     marks: dict[str, dict[str, Judgment | None]] = {}
     problems: list[str] = []

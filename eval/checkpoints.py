@@ -6,26 +6,26 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from data.cases import Case
+from data.command import InputError, positive, run_command
+from data.contexts import RetrievalConfig, contexts_for
 from data.jsonl import write_json, write_text
 from data.loading import load_cases
 from eval.comparison import check_comparable
 from eval.curves import draw_curves
 from eval.evaluations import TEMPERATURES, Grading, Solver, plan
-from eval.flags import JUDGE_HELP, add_config_options, config_from, judge_options, positive
+from eval.flags import add_config_options, add_judge_options, config_from, judge_config
 from eval.graded import read_inputs
-from eval.judging import DeadJudgeError, judge_settings
-from eval.metrics import PARTS, paired_difference
+from eval.judging import judge_settings
+from eval.metrics import PARTS, Figures, paired_difference
 from eval.report import render_page
 from eval.report_data import analyse
-from eval.results import INPUT_ERRORS, InputError
 from eval.runs import FINAL, Run, find_checkpoints, is_over, read_run
-from eval.summary import Figures, interval_cell, new_table, print_tables, scores_by_case
+from eval.summary import scores_by_case
+from eval.tables import Cell, Sheet, print_sheets, share
+from eval.tallies import estimate
 from eval.tracking import Evaluated, log_checkpoints
 from rewards.gates import GateConfig
-from rewards.judge import JudgeConfig
 from rewards.judge_card import verdict_settings
 
 LABELS = {"greedy": "greedy", "t1": "sampled at temperature 1"}
@@ -44,28 +44,25 @@ def compare_with_base(evaluated: Sequence[Evaluated]) -> dict[str, float | None]
     }
 
 
-def checkpoints_table(sampling: str, rows: Mapping[str, Figures], difference: Figures) -> Table:
+def checkpoints_sheet(sampling: str, rows: Mapping[str, Figures], difference: Figures) -> Sheet:
     """The checkpoints one below the other, and what the last one has over the base."""
     captions = {
         "extra_issues/mean": "extra: issues per response that the court did not treat",
         "exploitation": "exploited: verdicts credited by the training judge that this one rejects",
     }
     shown = [name for name in captions if any(name in figures for figures in rows.values())]
-    table = new_table(LABELS[sampling])
-    table.caption = "; ".join([str(table.caption), *(captions[name] for name in shown)])
-    extra = [captions[name].partition(":")[0] for name in shown]
-    for heading in ("", *PARTS, "unscored", *extra):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=not heading, min_width=len(heading))
+    note = " ".join([Sheet.INTERVALS, *(f"{captions[name]}." for name in shown)])
+    columns = ("", *PARTS, "unscored", *(captions[name].partition(":")[0] for name in shown))
+    cells: list[tuple[Cell, ...]] = []
     for name, figures in rows.items():
-        cells = [interval_cell(figures, f"mean/{part}") for part in PARTS]
-        cells.append(_percent(figures["unscored_frac"]))
-        for figure in shown:
-            value = figures.get(figure)
-            cells.append(_percent(value) if figure == "exploitation" else f"{value or 0:.2f}")
-        table.add_row(name, *cells)
-    table.add_section()
-    table.add_row("gain over base", *(interval_cell(difference, f"{sampling}/diff/{part}") for part in PARTS))
-    return table
+        more = (
+            share(figures.get(figure)) if figure == "exploitation" else f"{figures.get(figure) or 0:.2f}"
+            for figure in shown
+        )
+        parts = (estimate(figures, f"mean/{part}") for part in PARTS)
+        cells.append((name, *parts, share(figures["unscored_frac"]), *more))
+    cells.append(("gain over base", *(estimate(difference, f"{sampling}/diff/{part}") for part in PARTS)))
+    return Sheet("checkpoints", LABELS[sampling], columns, tuple(cells), note)
 
 
 def evaluate(args: argparse.Namespace) -> None:
@@ -76,6 +73,7 @@ def evaluate(args: argparse.Namespace) -> None:
     if source is None:
         raise InputError(f"{args.run_dir} was configured without eval_cases: say which with --cases")
     cases = load_cases(source, split)[: args.limit]
+    laws = contexts_for(cases, config_from(RetrievalConfig, run.retrieval, args), held_out=True)
     grading = _grading(run, {case.id: case for case in cases}, out, args)
     solver = Solver(run, args.tensor_parallel_size)
 
@@ -88,7 +86,7 @@ def evaluate(args: argparse.Namespace) -> None:
         if goes_on:
             known.add(FINAL)  # a final model that is there already is an older training's
         new = [checkpoint for checkpoint in checkpoints if checkpoint.name not in known]
-        evaluations = plan(run, new, cases, args.sampling, args.samples, out)
+        evaluations = plan(run, new, cases, args.sampling, args.samples, out, laws)
         solver.solve_missing(evaluations)
         evaluated += [grading.grade(evaluation) for evaluation in evaluations]
         if new:
@@ -124,17 +122,15 @@ def show(evaluated: Sequence[Evaluated], out: Path, also: Path | None, title: st
         for sampling, by_name in rows.items()
     }
     draw_curves(curves, title, out / "curves.png")
-    print_tables(checkpoints_table(sampling, by_name, difference) for sampling, by_name in rows.items())
+    print_sheets(checkpoints_sheet(sampling, by_name, difference) for sampling, by_name in rows.items())
     for what, name in (("curves", "curves.png"), ("figures", "summary.json"), ("responses and grades", "*/*/*.jsonl")):
         print(f"{what}: {out / name}")
 
 
 def _grading(run: Run, cases: Mapping[str, Case], out: Path, args: argparse.Namespace) -> Grading:
     """The judge of the command line, else the run's eval judge; beside it the training judge where that is another."""
-    store = {"judge_store": str(out / "judge_store")}
-    named = judge_options(args.judged_by) if args.judged_by else {}
-    judge = config_from(JudgeConfig, {**store, **run.eval_judge, **named}, args)
-    training_judge = config_from(JudgeConfig, {**store, **run.judge}, argparse.Namespace()) if run.judge else None
+    judge = judge_config(args, out, run.eval_judge)
+    training_judge = judge_config(argparse.Namespace(judged_by=None), out, run.judge) if run.judge else None
     if training_judge and verdict_settings(training_judge) == verdict_settings(judge):
         training_judge = None
     return Grading(cases, judge, training_judge, config_from(GateConfig, run.gates, args))
@@ -157,10 +153,6 @@ def _waited(poll_s: float) -> bool:
     except KeyboardInterrupt:
         return False
     return True
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
 
 
 def _samplings(text: str) -> list[str]:
@@ -202,28 +194,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tensor-parallel-size", type=positive, default=1, help="GPUs that share one copy of the model"
     )
+    law = parser.add_argument_group("law before the question (default: as the run was trained)")
+    add_config_options(law, RetrievalConfig)
     judging = parser.add_argument_group("the judge (default: the run's own for evaluations, eval_judge_...)")
-    judging.add_argument("--judge", dest="judged_by", help=JUDGE_HELP)
-    add_config_options(judging, JudgeConfig, skip=("judge", "judge_base_url", "judge_deadline_s"))
+    add_judge_options(judging)
     add_config_options(parser.add_argument_group("gates, told beside the score"), GateConfig)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when all is graded, 1 for a dead judge, 2 for wrong input, 130 when interrupted."""
-    args = _parser().parse_args(argv)
-    try:
-        evaluate(args)
-    except KeyboardInterrupt:
-        print("\nStopped. What arrived is kept; the same command goes on from there.", file=sys.stderr)
-        return 130
-    except DeadJudgeError as error:
-        print(f"{error}\nWhat arrived is kept; the same command goes on from there.", file=sys.stderr)
-        return 1
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), evaluate, argv, kept="What arrived is kept")
 
 
 if __name__ == "__main__":

@@ -3,16 +3,15 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from data.jsonl import write_json, write_text
+from data.command import InputError, run_command
 from eval.comparison import Comparison, check_comparable, compare_sets, part_sheet, sets_sheet
-from eval.graded import INPUT_HELP, GradedSet, read_inputs
-from eval.results import INPUT_ERRORS, InputError
-from eval.summary import print_tables, summarize_grades
-from eval.tables import Sheet, to_latex, to_rich
+from eval.flags import add_set_options, write_also
+from eval.graded import GradedSet, read_inputs
+from eval.summary import summarize_grades
+from eval.tables import Sheet, print_sheets
 from eval.wandb_history import PREFIX, compare_histories, history_sheet, read_history
 
 
@@ -88,11 +87,8 @@ def compare(args: argparse.Namespace) -> None:
         sheets, figures = compare_runs([spec.removeprefix(PREFIX) for spec in args.sets])
     else:
         sheets, figures = compare_graded(args)
-    print_tables(map(to_rich, sheets))
-    if args.json:
-        write_json(args.json, figures)
-    if args.latex:
-        write_text(args.latex, to_latex(sheets[:1]))
+    print_sheets(sheets)
+    write_also(args, figures, sheets[:1])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,27 +98,16 @@ def _parser() -> argparse.ArgumentParser:
         "all of its checkpoints, beside others for its last one. Sets of different cases or judges are refused.",
         epilog="example: python eval/compare.py base=outputs/base +RAG=outputs/rag +RL=outputs/rl --cases cases.jsonl",
     )
-    parser.add_argument("sets", nargs="+", metavar="SET", help=f"{INPUT_HELP}; or {PREFIX}RUN: a run in Weights & "
-                        "Biases, as entity/project/run_id or a folder with its offline-run-* folders")  # fmt: skip
-    parser.add_argument("--cases", help="case file or hub id (default: the run's eval_cases)")
-    parser.add_argument("--split", help="the split of a hub data set")
-    parser.add_argument("--sampling", help="which of a run's ways of sampling (default: greedy)")
+    also = f"; or {PREFIX}RUN: a run in Weights & Biases, as entity/project/run_id or a folder of offline-run-* folders"
+    add_set_options(parser, also)
     parser.add_argument("--common", action="store_true", help="compare on the cases that all sets answer")
     parser.add_argument("--report", help="the page of eval/report.py to link flipped cases into")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--latex", type=Path, help="write the first table here, for a paper")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when compared, 2 for wrong input."""
-    args = _parser().parse_args(argv)
-    try:
-        compare(args)
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), compare, argv)
 
 
 if __name__ == "__main__":

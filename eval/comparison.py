@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from data.command import InputError
 from eval.graded import META_NAME, GradedSet
-from eval.metrics import PARTS, case_means, paired_difference
-from eval.results import InputError
-from eval.summary import Figures, scores_by_case
-from eval.tables import Cell, Change, Share, Sheet
+from eval.metrics import PARTS, Figures, case_means, paired_difference
+from eval.summary import scores_by_case
+from eval.tables import Cell, Change, Sheet, share
 from eval.tallies import estimate
 
 _SAME = 1e-9  # differences of less come from adding in another order
@@ -145,7 +145,7 @@ def part_sheet(first: GradedSet, second: GradedSet, comparison: Comparison, mean
         )
         for part in PARTS
     ]
-    unscored = ("unscored", *(_share(figures["unscored_frac"]) for figures in means), None, None, None, None, None)
+    unscored = ("unscored", *(share(figures["unscored_frac"]) for figures in means), None, None, None, None, None)
     return Sheet(
         "comparison",
         f"{second.name} against {first.name}, {comparison.figures['num_pairs']} cases",
@@ -159,7 +159,7 @@ def sets_sheet(sets: Sequence[GradedSet], comparisons: Sequence[Comparison], mea
     """Any number of sets: each one's parts, and below it the difference to the first set with its sign test."""
     rows: list[tuple[Cell, ...]] = []
     for graded, figures, comparison in zip(sets, means, (None, *comparisons), strict=True):
-        counts = (int(figures["num_cases"] or 0), _share(figures["unscored_frac"]))
+        counts = (int(figures["num_cases"] or 0), share(figures["unscored_frac"]))
         rows.append((graded.name, *(estimate(figures, f"mean/{part}") for part in PARTS), *counts))
         if comparison is not None:
             cells = (comparison.change(part) for part in PARTS)
@@ -177,10 +177,6 @@ def sets_sheet(sets: Sequence[GradedSet], comparisons: Sequence[Comparison], mea
 def p_value(p: float) -> str:
     """A probability as papers print it."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _share(value: float | None) -> Share | None:
-    return None if value is None else Share(value)
 
 
 def _only_in(one: GradedSet, other: GradedSet) -> str:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eval.metrics import PARTS
-from eval.summary import Figures
+from eval.metrics import PARTS, Figures
 
 Curve = Sequence[tuple[float, Figures]]
 """(step, figures) of one checkpoint after another."""

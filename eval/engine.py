@@ -3,27 +3,19 @@
 import hashlib
 import importlib.metadata
 import json
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.results import InputError
+from data.command import InputError
+from data.environment import set_defaults
 
 ADAPTER_CONFIG = "adapter_config.json"
 _NUM_SAMPLES = 256
 _SAMPLE_BYTES = 4096
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # the sizes that vLLM has slots for
-_QUIET = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1", "TOKENIZERS_PARALLELISM": "false"}
-_ON_CPU = {
-    "OMP_NUM_THREADS": "1",  # on small models more threads wait for each other: a sixth of the speed
-    "TORCHDYNAMO_DISABLE": "1",  # compiling the sampler takes longer than all of a small model's sampling
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # a second process would load torch once more
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # two engines would be bound to the same cores
-    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; vLLM would reserve most of the machine's memory
-}
 
 
 class PolicyError(InputError):
@@ -239,8 +231,9 @@ def lora_rank(adapter: Path) -> int:
 
 def prepare_environment() -> None:
     """Set what torch and vLLM read once, when they are first loaded; what the user has set stays."""
-    for name, value in (_QUIET | _ON_CPU if _is_cpu_build() else _QUIET).items():
-        os.environ.setdefault(name, value)
+    on_cpu = _is_cpu_build()
+    one_process = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"} if on_cpu else {}  # another would load torch once more
+    set_defaults(on_cpu, {"VLLM_LOGGING_LEVEL": "ERROR", **one_process})
     warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")  # about its own use of torch
 
 

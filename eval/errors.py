@@ -5,14 +5,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.jsonl import write_json, write_text
-from eval.graded import INPUT_HELP, read_inputs
+from data.command import run_command
+from eval.flags import add_set_options, write_also
+from eval.graded import read_inputs
 from eval.heat_map import draw_heat_maps
 from eval.outcomes import analyse_errors
-from eval.results import INPUT_ERRORS
 from eval.sheets import error_figures, origin_sheet, outcome_sheet, parent_sheet
-from eval.summary import print_tables
-from eval.tables import to_latex, to_rich
+from eval.tables import print_sheets
 
 
 def show_errors(args: argparse.Namespace) -> None:
@@ -23,16 +22,13 @@ def show_errors(args: argparse.Namespace) -> None:
     last = inputs.sets[-1].name
     for sheet in (parent_sheet("last", analyses[last]), origin_sheet("last", analyses[last])):
         sheets.append(sheet.titled(f"{sheet.title}: {last}"))
-    print_tables(map(to_rich, sheets))
-    if args.json:
-        figures = {
-            f"{set_name}/{name}": value
-            for set_name, errors in analyses.items()
-            for name, value in error_figures(errors).items()
-        }
-        write_json(args.json, figures)
-    if args.latex:
-        write_text(args.latex, to_latex(sheets))
+    print_sheets(sheets)
+    figures = {
+        f"{set_name}/{name}": value
+        for set_name, errors in analyses.items()
+        for name, value in error_figures(errors).items()
+    }
+    write_also(args, figures, sheets)
     if args.picture:
         args.picture.parent.mkdir(parents=True, exist_ok=True)
         draw_heat_maps(analyses, args.picture)
@@ -46,25 +42,14 @@ def _parser() -> argparse.ArgumentParser:
         "begin. The tables about the tree are of the last set; --json has them for all.",
         epilog="example: python eval/errors.py outputs/demo/run --picture outputs/demo/heat_map.png",
     )
-    parser.add_argument("sets", nargs="+", metavar="SET", help=INPUT_HELP)
-    parser.add_argument("--cases", help="case file or hub id (default: the run's eval_cases)")
-    parser.add_argument("--split", help="the split of a hub data set")
-    parser.add_argument("--sampling", help="which of a run's ways of sampling (default: greedy)")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--latex", type=Path, help="write the tables here, for a paper")
+    add_set_options(parser)
     parser.add_argument("--picture", type=Path, help="draw the heat map here: a .png, .svg or .pdf file")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when shown, 2 for wrong input."""
-    args = _parser().parse_args(argv)
-    try:
-        show_errors(args)
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), show_errors, argv)
 
 
 if __name__ == "__main__":

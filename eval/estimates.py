@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.metrics import interval
+from data.bootstrap import interval
 
 Values = NDArray[np.float64]
 Statistic = Callable[[Values, Values], Values]

@@ -4,18 +4,23 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from data.cases import Case
+from data.command import InputError
+from data.contexts import Contexts
 from data.jsonl import Appender
+from data.progress import progress_bar
 from eval.engine import Engine, Prompts, lora_rank, weights_id
-from eval.exploitation import exploitation
-from eval.judging import DeadJudgeError, grade_file
-from eval.progress import progress_bar
-from eval.results import Grade, InputError, Key, Response, pin_settings, read_responses, read_settings, set_aside
+from eval.grading import DeadJudgeError
+from eval.judging import grade_file
+from eval.pins import pin_settings, read_settings, set_aside
+from eval.results import Grade, Key, Response, read_responses
 from eval.runs import Checkpoint, Run
 from eval.solve import Question, ask_about, ask_policy, unanswered
 from eval.summary import summarize_grades
 from eval.tracking import Evaluated
+from rewards.exploitation import exploitation
 from rewards.gates import GateConfig
 from rewards.judge import JudgeConfig
 
@@ -45,10 +50,11 @@ def plan(
     samplings: Sequence[str],
     num_samples: int,
     out: Path,
+    laws: Contexts = MappingProxyType({}),
 ) -> list[Evaluation]:
     """Every checkpoint in every way of sampling; greedy decoding has one sample, whatever `num_samples` says."""
     questions = {
-        sampling: tuple(ask_about(cases, num_samples if TEMPERATURES[sampling] else 1, run.prompt_style))
+        sampling: tuple(ask_about(cases, num_samples if TEMPERATURES[sampling] else 1, run.prompt_style, laws))
         for sampling in samplings
     }
     return [
@@ -127,7 +133,9 @@ class Grading:
         if self.training_judge is not None:
             try:
                 others = self._grade(evaluation, self.training_judge, evaluation.directory / TRAINING_JUDGE)
-                figures |= exploitation(others, grades)
+                figures |= exploitation(
+                    *({key: grade.judgments for key, grade in graded.items()} for graded in (others, grades))
+                )
             except (DeadJudgeError, InputError) as error:
                 print(f"Exploitation is not told: the training judge cannot be asked. {error}", file=sys.stderr)
                 self.training_judge = None

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eval.results import InputError, Response
+from data.command import InputError
+from eval.results import Response
 from rewards.score import Judgment
 
 

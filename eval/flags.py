@@ -1,12 +1,16 @@
-"""Command line options from config dataclasses, so that an option and its field cannot drift apart."""
+"""Options that several commands of eval/ take: graded sets, and what mirrors a config dataclass, field by field."""
 
 import argparse
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from eval.results import InputError
+from data.command import InputError
+from data.jsonl import write_json, write_text
+from eval.tables import Sheet, to_latex
+from rewards.judge_config import JudgeConfig
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -14,24 +18,41 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="DataclassInstance")
 
 JUDGE_HELP = "URL of an OpenAI-compatible judge up to and with /v1, or mini: the exact judge of the mini world"
+SETS_HELP = (
+    "a run's output_dir (its checkpoints, as eval/checkpoints.py graded them), a folder or file of grades "
+    "(eval/grade.py); NAME=PATH gives it a name of its own"
+)
+_NOT_OFFERED = ("judge", "judge_base_url", "judge_deadline_s")  # --judge says the first two; a command waits for all
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
-
-
-def add_case_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """The options that say which cases: a file or hub id, its split, and how many of them."""
-    parser.add_argument("--cases", required=required, help="case file (JSON Lines or Parquet) or hub id")
+def add_set_options(parser: argparse.ArgumentParser, also: str = "") -> None:
+    """The options that say which graded sets, with which cases, and where their figures and tables go too."""
+    parser.add_argument("sets", nargs="+", metavar="SET", help=SETS_HELP + also)
+    parser.add_argument("--cases", help="case file or hub id (default: the run's eval_cases)")
     parser.add_argument("--split", help="the split of a hub data set")
-    parser.add_argument(
-        "--on-invalid", default="error", choices=("error", "skip"), help="what to do with invalid cases"
-    )
-    parser.add_argument("--limit", type=positive, help="only the first so many cases")
+    parser.add_argument("--sampling", help="which of a run's ways of sampling (default: greedy)")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--latex", type=Path, help="write the tables here, for a paper")
+
+
+def write_also(args: argparse.Namespace, figures: Mapping[str, Any], sheets: Sequence[Sheet]) -> None:
+    """Write what --json and --latex ask for."""
+    if args.json:
+        write_json(args.json, figures)
+    if args.latex:
+        write_text(args.latex, to_latex(sheets))
+
+
+def add_judge_options(parser: argparse._ActionsContainer, also: str = "", *, required: bool = False) -> None:
+    """`--judge`, and an option for each field of JudgeConfig that is for a command to say."""
+    parser.add_argument("--judge", dest="judged_by", required=required, help=JUDGE_HELP + also)
+    add_config_options(parser, JudgeConfig, skip=_NOT_OFFERED)
+
+
+def judge_config(args: argparse.Namespace, out: Path, settings: Mapping[str, Any] | None = None) -> JudgeConfig:
+    """The judge of the command line, with a store in `out`, and the settings where it does not say otherwise."""
+    named = judge_options(args.judged_by) if args.judged_by else {}
+    return config_from(JudgeConfig, {"judge_store": str(out / "judge_store"), **(settings or {}), **named}, args)
 
 
 def add_config_options(

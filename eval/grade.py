@@ -5,16 +5,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from data.command import InputError, add_case_options, run_command
 from data.jsonl import write_json
+from data.law import known_laws
 from data.loading import load_cases
-from eval.flags import JUDGE_HELP, add_case_options, add_config_options, config_from, judge_options
-from eval.judging import RECORDED, DeadJudgeError, grade_file
-from eval.likert import LikertGrade, grade_likert, likert_table, summarize_likert
-from eval.results import INPUT_ERRORS, Grade, InputError, Key, read_responses, set_aside
-from eval.summary import print_tables, summarize_grades, summary_table
+from eval.citing import citation_figures, citation_sheet
+from eval.flags import add_config_options, add_judge_options, config_from, judge_config
+from eval.judging import RECORDED, grade_file
+from eval.likert import LikertGrade, grade_likert, likert_sheet, summarize_likert
+from eval.pins import set_aside
+from eval.results import Grade, Key, read_responses
+from eval.summary import summarize_grades, summary_sheet
+from eval.tables import print_sheets
 from rewards.answer import final_answer, is_empty
 from rewards.gates import GateConfig
-from rewards.judge import JudgeConfig
 
 SHOWN_IDS = 5
 GRADE_FILES = {"legit": "grades.jsonl", "likert": "likert.jsonl"}
@@ -23,7 +27,7 @@ SUMMARIES = {"legit": "summary.json", "likert": "likert_summary.json"}
 
 def grade(args: argparse.Namespace) -> None:
     """Grade the response file, write the summary, and tell what was left out."""
-    config = _judge_config(args)
+    config = None if args.judged_by == RECORDED else judge_config(args, args.out)
     gates = config_from(GateConfig, {}, args)
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
     responses = read_responses(args.responses)
@@ -42,11 +46,13 @@ def grade(args: argparse.Namespace) -> None:
             raise InputError("--scheme likert needs --judge URL: an evaluator's file holds no such grades")
         grades = likert_grades = grade_likert(cases, responses, args.out, config)
         figures = summarize_likert(likert_grades)
-        table = likert_table(args.responses.name, figures)
+        sheet = likert_sheet(args.responses.name, figures)
     else:
         grades = legit_grades = grade_file(cases, responses, args.out, config, gates)
         figures = summarize_grades(legit_grades, cases)
-        table = summary_table(args.responses.name, figures)
+        sheet = summary_sheet(args.responses.name, figures)
+        known = known_laws(gates.gate_precedents) if gates.gate_precedents else None
+        figures |= citation_figures(legit_grades, cases, known)
     num_missing = sum(grade.num_missing for grade in grades.values())
 
     answered = {response.case_id for response in responses.responses}
@@ -69,21 +75,13 @@ def grade(args: argparse.Namespace) -> None:
     if num_missing:
         again = "" if config is None else "; the same command asks for them again"
         print(f"{num_missing} verdicts are missing{again}", file=sys.stderr)
-    print_tables([table])
+    print_sheets([sheet, *([citation_sheet(figures)] if "citations/per_response" in figures else [])])
     print(f"grades: {args.out / GRADE_FILES[args.scheme]}\nsummary: {args.out / SUMMARIES[args.scheme]}")
 
 
 def _named(key: Key) -> str:
     case_id, sample = key
     return f"{case_id} (sample {sample})"
-
-
-def _judge_config(args: argparse.Namespace) -> JudgeConfig | None:
-    if args.judged_by == RECORDED:
-        return None
-    return config_from(
-        JudgeConfig, {"judge_store": str(args.out / "judge_store")} | judge_options(args.judged_by), args
-    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,32 +111,14 @@ def _parser() -> argparse.ArgumentParser:
         help="legit: verdicts issue by issue; likert: one grade from 0 to 10, the baseline (likert.jsonl)",
     )
     judging = parser.add_argument_group("the judge")
-    judging.add_argument(
-        "--judge",
-        dest="judged_by",
-        required=True,
-        help=f"{JUDGE_HELP}, or {RECORDED}: the verdicts that an evaluator's file holds",
-    )
-    add_config_options(judging, JudgeConfig, skip=("judge", "judge_base_url", "judge_deadline_s"))
+    add_judge_options(judging, f", or {RECORDED}: the verdicts that an evaluator's file holds", required=True)
     add_config_options(parser.add_argument_group("gates, told beside the score"), GateConfig)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when graded, 1 for a dead judge, 2 for wrong input, 130 when interrupted."""
-    args = _parser().parse_args(argv)
-    try:
-        grade(args)
-    except KeyboardInterrupt:
-        print(f"\nStopped. Grades so far are in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 130
-    except DeadJudgeError as error:
-        print(f"{error}\nGrades so far are in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 1
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), grade, argv, kept="Grades so far are in {out}")
 
 
 if __name__ == "__main__":

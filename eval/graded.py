@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from data.cases import Case
+from data.command import InputError
 from data.jsonl import read_jsonl
 from data.loading import load_cases
-from eval.results import Grade, InputError, Key, read_grades, read_settings
+from eval.pins import check_cases, read_settings
+from eval.results import Grade, Key, read_grades
 from eval.runs import BASE, read_run
 
 GRADES_NAME = "grades.jsonl"
 META_NAME = "grades.meta.json"
-INPUT_HELP = (
-    "a run's output_dir (its checkpoints, as eval/checkpoints.py graded them), a folder or file of grades "
-    "(eval/grade.py); NAME=PATH gives it a name of its own"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +140,7 @@ def _read_set(name: str | None, step: int | None, path: Path, cases: Mapping[str
     if type(quorum) not in (int, float) or not 0 < quorum <= 1:
         raise InputError(f'{meta}: "judge_quorum" must be a number in (0, 1], got {quorum!r}')
     grades = read_grades(path, cases, quorum)
+    check_cases(path.with_suffix(".cases.json"), [cases[case_id] for case_id, _ in grades])
     if not grades:
         raise InputError(f"{path}: none of its grades is of a case of {source}; --cases must name the cases answered")
     judge |= {"judged by": ", ".join(sorted({grade.judge for grade in grades.values()}))}

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.cases import ROOT_ID, Case, Issue
+from data.command import InputError
 from eval.agreement_figures import ALPHAS, Estimates, Measure, confusion
 from eval.estimates import Estimate, Panel, estimate
 from eval.metrics import PARTS
 from eval.raters import OUTCOMES, Item, Rater, code, panels
 from eval.reliability import all_pairs, difference, lead, mean, mean_over_pairs
-from eval.results import InputError
 from eval.soft_verdicts import Calibration, calibrate
 
 RELIABLE, TENTATIVE = 0.8, 0.67  # Krippendorff (2004), section 11.4

@@ -1,27 +1,25 @@
 """Likert grades of responses, kept and resumed as LEGIT grades are: the baseline that rubrics are compared with."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from rich.table import Table
 
+from data.bootstrap import bootstrap_means, interval
 from data.cases import Case
-from data.jsonl import Appender, JsonlError, read_jsonl
+from data.command import InputError
+from data.jsonl import JsonlError, read_jsonl
 from eval.estimates import Panel
-from eval.judging import MAX_UNJUDGED_IN_A_ROW, DeadJudgeError, keep_cost
-from eval.metrics import bootstrap_means, interval
-from eval.progress import progress_bar
+from eval.grading import AnyJudge, Scheme, grade_by
+from eval.metrics import Figures
 from eval.raters import Item, Rater, item_of, named_path, panels, scores_of
-from eval.results import InputError, Key, Response, ResponseFile, SettingsError, pin_settings, response_of
-from eval.summary import interval_cell, new_table
-from eval.workers import work_through
-from rewards.answer import final_answer, is_empty
+from eval.results import Key, Response, ResponseFile, response_of
+from eval.tables import Sheet, share
+from eval.tallies import estimate
 from rewards.judge import Judge, JudgeConfig, load_judge
 from rewards.judge_card import verdict_settings
 from rewards.likert import TOP, Likert, LikertJudge, prompt_version
@@ -42,6 +40,11 @@ class LikertGrade:
         """1 where there is no grade."""
         return int(self.likert is None)
 
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether there is no grade."""
+        return self.likert is None
+
     def to_record(self) -> dict[str, Any]:
         """The line of likert.jsonl."""
         likert = self.likert
@@ -52,46 +55,24 @@ class LikertGrade:
 def grade_likert(
     cases: Mapping[str, Case], responses: ResponseFile, out: Path, config: JudgeConfig
 ) -> dict[Key, LikertGrade]:
-    """Grade what `out`/likert.jsonl lacks or lacks a grade for, and return the grades of all responses.
+    """Likert grades of the responses, kept in `out`/likert.jsonl (see `eval.grading.grade_by`).
 
     Raises:
-        InputError: no endpoint is configured, or `out` holds grades of another judge or of other responses.
-        DeadJudgeError: the judge gives nothing; the grades that it gave before are kept.
+        InputError: no endpoint is configured.
     """
-    judge = _load(config)
-    pairs = [(cases[response.case_id], response) for response in responses.responses if response.case_id in cases]
-    settings = verdict_settings(config) | {"scheme": "likert", "prompt_version": prompt_version()}
-    pin_settings(out / "likert.meta.json", settings)
-    grades = {grade.response.key: grade for grade in read_likert(out / "likert.jsonl")}
-    for _, response in pairs:
-        if response.key in grades and grades[response.key].response.text != response.text:
-            raise SettingsError(f"{out / 'likert.jsonl'}: case {response.case_id!r} was graded for another response")
-    open_pairs = [pair for pair in pairs if pair[1].key not in grades or grades[pair[1].key].likert is None]
-    num_in_a_row = 0
-    with Appender(out / "likert.jsonl") as file, progress_bar("likert", len(open_pairs)) as advance:
-
-        async def grade_one(pair: tuple[Case, Response]) -> None:
-            nonlocal num_in_a_row
-            case, response = pair
-            answer = final_answer(response.text)
-            likert = NO_ANSWER if is_empty(answer) else await judge.judge_case(case, answer)
-            if likert is not None or response.key not in grades:
-                grades[response.key] = LikertGrade(response, judge.endpoint.model, likert)
-                file.append(grades[response.key].to_record())
-            advance()
-            num_in_a_row = num_in_a_row + 1 if likert is None else 0
-            if num_in_a_row == min(MAX_UNJUDGED_IN_A_ROW, len(pairs)):
-                raise DeadJudgeError(judge.stats, num_in_a_row)
-
-        async def grade_all() -> None:
-            async with judge.endpoint:
-                await work_through(open_pairs, grade_one, config.judge_max_concurrency)
-
-        try:
-            asyncio.run(grade_all())
-        finally:
-            keep_cost(out, config, judge.stats)
-    return {response.key: grades[response.key] for _, response in pairs}
+    if config.judge != "endpoint":
+        raise InputError(
+            "--scheme likert needs a model as judge (--judge URL): the mini world's judge reads issues only"
+        )
+    scheme = Scheme(
+        name="likert",
+        settings=verdict_settings(config) | {"scheme": "likert", "prompt_version": prompt_version()},
+        read=lambda path: {grade.response.key: grade for grade in read_likert(path)},
+        grade=lambda _, response, likert: LikertGrade(response, str(config.judge_model), likert),
+        nothing=lambda _: NO_ANSWER,
+        load=_load,
+    )
+    return grade_by(scheme, cases, responses, out, config, "likert")
 
 
 def read_likert(path: Path) -> list[LikertGrade]:
@@ -160,24 +141,16 @@ def read_likert_rater(spec: str, aliases: Mapping[str, str]) -> tuple[str, dict[
     return name, {item_of(response, aliases): likert.score for response, likert in items if likert is not None}
 
 
-def likert_table(title: str, figures: Mapping[str, float | None]) -> Table:
+def likert_sheet(title: str, figures: Figures) -> Sheet:
     """The mean grade with its interval, and what stands behind it."""
-    table = new_table(title)
-    table.add_column("", no_wrap=True)
-    table.add_column("all", justify="right")
-    table.add_row("likert", interval_cell(figures, "mean/likert"))
-    table.add_row("cases", f"{figures['num_cases']:g}")
-    table.add_row("unscored", "-" if figures["unscored_frac"] is None else f"{figures['unscored_frac']:.1%}")
-    return table
+    rows = (
+        ("likert", estimate(figures, "mean/likert")),
+        ("cases", figures["num_cases"]),
+        ("unscored", share(figures["unscored_frac"])),
+    )
+    return Sheet("likert", title, ("", "all"), rows, Sheet.INTERVALS)
 
 
-def _load(config: JudgeConfig) -> LikertJudge:
-    try:
-        judge = load_judge(config)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    if not isinstance(judge, Judge):
-        raise InputError(
-            "--scheme likert needs a model as judge (--judge URL): the mini world's judge reads issues only"
-        )
+def _load(config: JudgeConfig, _: Sequence[Case]) -> AnyJudge[Likert | None]:
+    judge = cast(Judge, load_judge(config))
     return LikertJudge(config, judge.endpoint, judge.store)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from data.bootstrap import NUM_RESAMPLES, bootstrap_means, interval
+from data.cases import by_level
 from rewards.score import Score
 
 PARTS = ("score", "order", "coverage", "correctness")
-LEVELS = ("easy", "medium", "hard")  # the order to show them in
-NUM_RESAMPLES = 10_000
-CONFIDENCE = 0.95
-_MAX_DRAWS = 1_000_000  # case indices drawn at once: 8 MB of them, whatever the number of cases
+
+Figures = Mapping[str, float | None]
+"""Flat figures by name, slashes between; None where there is nothing to tell."""
 
 Scores = Mapping[str, Sequence[Score | None]]
 """The scores of a graded set: case id -> the score of each of its samples, None where unscored."""
@@ -35,29 +36,6 @@ def case_means(scores: Scores) -> CaseMeans:
     case_ids = tuple(case_id for case_id, samples in scored.items() if samples)
     rows = [np.mean([_parts(score) for score in scored[case_id]], axis=0) for case_id in case_ids]
     return CaseMeans(case_ids, np.array(rows, dtype=np.float64).reshape(len(rows), len(PARTS)))
-
-
-def bootstrap_means(
-    values: NDArray[np.float64], num_resamples: int = NUM_RESAMPLES, seed: int = 0
-) -> NDArray[np.float64]:
-    """Column means of `num_resamples` draws of as many rows, with replacement: an array (num_resamples, columns)."""
-    num_cases = len(values)
-    if num_cases == 0:
-        raise ValueError("nothing to resample: no case was scored")
-    rng = np.random.default_rng(seed)
-    means = np.empty((num_resamples, values.shape[1]))
-    step = max(1, _MAX_DRAWS // num_cases)
-    for start in range(0, num_resamples, step):
-        drawn = rng.integers(num_cases, size=(min(step, num_resamples - start), num_cases))
-        means[start : start + len(drawn)] = values[drawn].mean(axis=1)
-    return means
-
-
-def interval(means: NDArray[np.float64], confidence: float = CONFIDENCE) -> tuple[NDArray[np.float64], ...]:
-    """Percentile interval of resampled means: (low, high), one entry per column."""
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(means, [tail, 100 - tail], axis=0)
-    return low, high
 
 
 def summarize(
@@ -85,7 +63,7 @@ def summarize(
     if len(groups) < 2:
         return figures
 
-    means = {difficulty: case_means(groups[difficulty]) for difficulty in sorted(groups, key=_by_level)}
+    means = {difficulty: case_means(groups[difficulty]) for difficulty in sorted(groups, key=by_level)}
     for difficulty, rows in means.items():
         prefix = f"difficulty/{difficulty}"
         figures |= _figures(f"{prefix}/mean", rows, num_resamples, seed)
@@ -119,10 +97,6 @@ def paired_difference(
     num_unpaired = len(before.case_ids) + len(after.case_ids) - 2 * len(pairs)
     counts = {"num_pairs": len(pairs), "num_unpaired": num_unpaired}
     return _figures("diff", paired, num_resamples, seed) | counts
-
-
-def _by_level(difficulty: str) -> tuple[int, str]:
-    return LEVELS.index(difficulty) if difficulty in LEVELS else len(LEVELS), difficulty
 
 
 def _parts(score: Score) -> tuple[float, float, float, float]:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from data.cases import Case, CaseError, Issue
+from data.command import InputError
 from data.jsonl import JsonlError, read_jsonl
 from eval.estimates import Panel
 from eval.expert_file import read_expert_file
 from eval.metrics import PARTS
-from eval.results import InputError, Response, complete_verdicts, response_of, verdicts_of
+from eval.results import Response, complete_verdicts, response_of, verdicts_of
 from rewards.score import Judgment, Score, score_case
 
 MARKS = ("contains_issue", "correct_conclusion", "outcome")

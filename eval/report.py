@@ -6,18 +6,20 @@ import gzip
 import json
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from data.jsonl import write_json, write_text
+from data.command import run_command
+from data.jsonl import write_text
 from eval.comparison import check_comparable, part_sheet
 from eval.curves import draw_curves
-from eval.graded import INPUT_HELP, Inputs, read_inputs
+from eval.flags import add_set_options, write_also
+from eval.graded import Inputs, read_inputs
 from eval.heat_map import TICKS, draw_heat_maps
 from eval.metrics import PARTS
 from eval.outcomes import NUM_BINS
 from eval.report_data import Analysis, analyse, most_changed, page_data
-from eval.results import INPUT_ERRORS
 from eval.sheets import (
     error_figures,
     headline_sheet,
@@ -27,7 +29,7 @@ from eval.sheets import (
     slice_figures,
     slice_sheets,
 )
-from eval.tables import Change, Sheet, text, to_latex
+from eval.tables import Change, Sheet, text
 from eval.tallies import Estimate
 
 PAGE = Path(__file__).with_name("report")
@@ -47,10 +49,7 @@ def report(args: argparse.Namespace) -> None:
     print(f"report: {out} ({len(inputs.cases)} cases, {len(inputs.sets)} sets, {megabytes:.1f} MB)")
     if megabytes > MAX_MEGABYTES:
         print(f"over {MAX_MEGABYTES} MB it opens slowly; fewer sets or cases make it smaller", file=sys.stderr)
-    if args.json:
-        write_json(args.json, flat_figures(analysis))
-    if args.latex:
-        write_text(args.latex, to_latex(paper_sheets(analysis)))
+    write_also(args, flat_figures(analysis), paper_sheets(analysis))
     if args.pictures:
         draw_pictures(analysis, args.pictures)
 
@@ -59,7 +58,6 @@ def render_page(analysis: Analysis, title: str) -> str:
     """The whole page as one text that needs nothing else; whatever a model or a judge wrote stands in packed data."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
-    from vl_convert import javascript_bundle
 
     environment = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -67,7 +65,6 @@ def render_page(analysis: Analysis, title: str) -> str:
     environment.filters["text"] = text
     environment.tests["estimate"] = lambda cell: isinstance(cell, Estimate)
     environment.tests["change"] = lambda cell: isinstance(cell, Change)
-    library = javascript_bundle("window.vegaEmbed = vegaEmbed;")
     sets = analysis.sets
     last = analysis.comparisons[-1] if analysis.comparisons else None
     data = json.dumps(page_data(analysis), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -93,8 +90,16 @@ def render_page(analysis: Analysis, title: str) -> str:
         css=Markup((PAGE / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         script=Markup("\n".join((PAGE / name).read_text(encoding="utf-8") for name in SCRIPTS)),  # noqa: S704
         data=packed(data),
-        vega=packed("(() => {" + library + "})();"),  # in a function: its one-letter names stay its own
+        vega=_vega(),
     )
+
+
+@cache
+def _vega() -> str:
+    """The library that draws the charts, packed; in a function, so that its one-letter names stay its own."""
+    from vl_convert import javascript_bundle
+
+    return packed("(() => {" + javascript_bundle("window.vegaEmbed = vegaEmbed;") + "})();")
 
 
 def packed(content: str) -> str:
@@ -168,27 +173,16 @@ def _parser() -> argparse.ArgumentParser:
         "and the judge's rationales. Give it a run with graded checkpoints, or several graded sets.",
         epilog="example: python eval/report.py outputs/demo/run --latex outputs/demo/tables.tex",
     )
-    parser.add_argument("sets", nargs="+", metavar="SET", help=INPUT_HELP)
-    parser.add_argument("--cases", help="case file or hub id (default: the run's eval_cases)")
-    parser.add_argument("--split", help="the split of a hub data set")
-    parser.add_argument("--sampling", help="which of a run's ways of sampling (default: greedy)")
+    add_set_options(parser)
     parser.add_argument("--out", type=Path, help="the page (default: RUN_DIR/eval/report.html, or beside the grades)")
     parser.add_argument("--title", help="heading of the page (default: the name of the run or folder)")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    parser.add_argument("--latex", type=Path, help="write the tables here, for a paper")
     parser.add_argument("--pictures", type=Path, help="folder for the curves and the heat map as PNG and SVG")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 when written, 2 for wrong input."""
-    args = _parser().parse_args(argv)
-    try:
-        report(args)
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
+    return run_command(_parser(), report, argv)
 
 
 if __name__ == "__main__":

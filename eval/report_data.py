@@ -6,11 +6,11 @@ from typing import Any
 from data.cases import Case, Issue
 from eval.comparison import CaseChange, Comparison, compare_sets
 from eval.graded import GradedSet, Inputs
-from eval.metrics import PARTS
+from eval.metrics import PARTS, Figures
 from eval.outcomes import ErrorAnalysis, Outcome, analyse_errors
 from eval.results import Grade
 from eval.slices import Slice, case_kind, length_edges, slice_grades
-from eval.summary import Figures, summarize_grades
+from eval.summary import summarize_grades
 from eval.tallies import Estimate, estimate
 from rewards.answer import final_answer
 

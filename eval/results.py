@@ -1,4 +1,4 @@
-"""The files of an evaluation: responses.jsonl, grades.jsonl, and the small file that says how each was made."""
+"""The files of an evaluation: responses.jsonl and grades.jsonl."""
 
 import hashlib
 import json
@@ -8,24 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from data.cases import Case
-from data.jsonl import JsonlError, read_jsonl, write_json
-from data.loading import InvalidCasesError
+from data.jsonl import JsonlError, read_jsonl
 from rewards.score import Judgment, Score, score_case
 
 Key = tuple[str, int]
 """What a response answers: its case id and the number of the sample."""
-
-
-class InputError(ValueError):
-    """What the user gave cannot be worked with; says what it is and what would be right."""
-
-
-class SettingsError(InputError):
-    """A file was begun with other settings than it is now to be continued with; says which differ."""
-
-
-INPUT_ERRORS = (InputError, JsonlError, InvalidCasesError, OSError)
-"""What a command answers with its message and exit status 2; anything else is a bug and keeps its traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +83,11 @@ class Grade:
     def num_missing(self) -> int:
         """Issues without a verdict."""
         return sum(judgment is None for judgment in self.judgments.values())
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether the judge gave no verdict at all."""
+        return self.num_missing == len(self.judgments)
 
     def to_record(self) -> dict[str, Any]:
         """The line of grades.jsonl."""
@@ -182,57 +174,6 @@ def read_grades(path: str | Path, cases: Mapping[str, Case], quorum: float = 1.0
 def complete_verdicts(case: Case, verdicts: Mapping[str, Judgment | None]) -> dict[str, Judgment | None]:
     """One entry for each issue of the case and no other: None where a file holds no verdict on it."""
     return {issue.id: verdicts.get(issue.id) for issue in case.issues}
-
-
-def pin_settings(path: str | Path, settings: Mapping[str, Any]) -> None:
-    """Keep the settings that a file is made with beside it; later runs must have the same.
-
-    Raises:
-        SettingsError: settings that differ from those of the first run.
-        InputError: the file is damaged.
-    """
-    path = Path(path)
-    if not path.exists():
-        write_json(path, settings)
-        return
-    first = read_settings(path)
-    differing = [
-        f"  {name}: {first.get(name)!r} then, {settings.get(name)!r} now"
-        for name in [*first, *(settings.keys() - first.keys())]
-        if first.get(name) != settings.get(name)
-    ]
-    if differing:
-        raise SettingsError(
-            f"{path.parent} was begun with other settings:\n" + "\n".join(differing) + "\n"
-            "Use the same settings to continue it, or another output to begin anew."
-        )
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """The settings that `pin_settings` kept.
-
-    Raises:
-        InputError: the file holds something else.
-    """
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        reason = f"it holds a JSON {type(settings).__name__}"
-    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, brackets in brackets without end
-        settings, reason = None, f"it is no JSON ({error})"
-    if not isinstance(settings, dict):
-        raise InputError(
-            f"{path} is damaged: {reason}, must hold one object {{...}} of the settings that the file beside it was "
-            "made with. Restore it from a copy, or make both anew in another output."
-        )
-    return settings
-
-
-def set_aside(path: Path) -> Path:
-    """Rename a file or folder to the first free NAME.old-1, NAME.old-2 ...; returns where it is."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.old-{number}")).exists():
-        number += 1
-    return path.rename(aside)
 
 
 def prompt_id(messages: list[dict[str, str]]) -> str:

@@ -3,15 +3,16 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from data.command import InputError
+from data.contexts import RetrievalConfig
 from data.prompts import PromptStyle
 from eval.engine import ADAPTER_CONFIG, Policy
-from eval.results import InputError
 from rewards.gates import GateConfig
 from rewards.judge_config import JudgeConfig, eval_judge_settings
 
@@ -23,7 +24,8 @@ FINAL = "final"
 class Run:
     """A run as evaluation sees it: the settings that evaluation shares with it.
 
-    `judge`, `eval_judge` and `gates` hold the fields of JudgeConfig and GateConfig that the run was configured with.
+    `judge`, `eval_judge`, `gates` and `retrieval` hold the fields of JudgeConfig, GateConfig and RetrievalConfig that
+    the run was configured with.
     `lora_rank` is that of its adapters, 0 if it trains all weights.
     """
 
@@ -39,6 +41,7 @@ class Run:
     gates: Mapping[str, Any]
     chat_template_kwargs: Mapping[str, Any]
     lora_rank: int = 0
+    retrieval: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ def read_run(directory: str | Path) -> Run:
         max_completion_length=config["max_completion_length"],
         judge={f.name: config[f.name] for f in fields(JudgeConfig) if config.get(f.name) is not None},
         eval_judge=eval_judge_settings(config),
-        gates={field.name: config[field.name] for field in fields(GateConfig) if field.name in config},
+        gates={f.name: config[f.name] for f in fields(GateConfig) if f.name in config},
+        retrieval={f.name: config[f.name] for f in fields(RetrievalConfig) if f.name in config},
         chat_template_kwargs=config.get("chat_template_kwargs") or {},
         lora_rank=config.get("lora_r", 0) if config.get("use_peft") else 0,
     )

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from eval.comparison import Comparison
 from eval.graded import GradedSet
-from eval.metrics import PARTS
+from eval.metrics import PARTS, Figures
 from eval.outcomes import Below, ErrorAnalysis, Outcome, Rate, Reach
 from eval.slices import PER_ISSUE, Slice
-from eval.summary import Figures
 from eval.tables import Cell, Share, Sheet
-from eval.tallies import Estimate, estimate
+from eval.tallies import estimate, flat
 
 TITLES = {
     "difficulty": "Difficulty",
@@ -115,9 +114,3 @@ def slice_figures(slices: Sequence[Slice]) -> dict[str, float | None]:
             figures |= flat(f"{name}/{part}", value)
         figures |= {f"{name}/num": cut.num, f"{name}/unscored_frac": cut.unscored_frac}
     return figures
-
-
-def flat(name: str, value: Estimate | None) -> dict[str, float | None]:
-    """An estimate as three figures."""
-    centre, low, high = (None, None, None) if value is None else (value.centre, value.low, value.high)
-    return {name: centre, f"{name}/low": low, f"{name}/high": high}

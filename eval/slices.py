@@ -6,17 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from data.cases import Case
-from eval.metrics import PARTS
+from data.cases import Case, by_level
+from eval.metrics import PARTS, Figures
 from eval.results import Grade, Key
-from eval.summary import Figures, scores_by_case
+from eval.summary import scores_by_case
 from eval.tallies import Estimate, Tally, estimate
 from rewards.answer import final_answer
 
 RESPECTS = ("kind", "length", "truncation", "depth", "place")
 PER_ISSUE = ("depth", "place")
 ISSUE_PARTS = ("coverage", "correctness")
-DIFFICULTIES = ("easy", "medium", "hard")  # in this order, and others behind them
 NO_KIND = "unnamed"
 
 
@@ -93,7 +92,7 @@ def length_name(length: int, edges: Sequence[int]) -> str:
 def _difficulty_slices(figures: Figures) -> list[Slice]:
     names = [name.split("/")[1] for name in figures if name.startswith("difficulty/") and name.endswith("/num_cases")]
     slices = []
-    for name in sorted(names, key=lambda name: (DIFFICULTIES.index(name) if name in DIFFICULTIES else 9, name)):
+    for name in sorted(names, key=by_level):
         prefix = f"difficulty/{name}"
         parts = {part: estimate(figures, f"{prefix}/mean/{part}") for part in PARTS}
         slices.append(

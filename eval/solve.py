@@ -2,23 +2,26 @@
 
 import argparse
 import asyncio
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from data.cases import Case
+from data.command import NoAnswerError, add_case_options, json_object, number, positive, run_command
+from data.contexts import Contexts, RetrievalConfig, contexts_for, retrieval_settings
 from data.endpoint import Endpoint, EndpointError, Reply
 from data.jsonl import Appender
 from data.loading import load_cases
+from data.progress import progress_bar
 from data.prompts import PROMPT_STYLES, PromptStyle, build_prompt
 from eval.engine import Engine, Policy, Prompts, find_policy, lora_rank, weights_id
-from eval.flags import add_case_options, positive
-from eval.progress import progress_bar
-from eval.results import INPUT_ERRORS, InputError, Response, SettingsError, pin_settings, prompt_id, read_responses
+from eval.flags import add_config_options, config_from
+from eval.pins import SettingsError, pin_settings
+from eval.results import Response, prompt_id, read_responses
 from eval.workers import work_through
 
 MAX_LOST_IN_A_ROW = 16  # after as many lost responses without one that arrived, the endpoint is down
@@ -26,7 +29,7 @@ MAX_LOST_IN_A_ROW = 16  # after as many lost responses without one that arrived,
 Keep = Callable[[Response], None]
 
 
-class DeadEndpointError(Exception):
+class DeadEndpointError(NoAnswerError):
     """The endpoint gave no response for a long row of questions; says what it gave instead."""
 
 
@@ -44,9 +47,11 @@ class Question:
         return Response(self.case_id, text, model, finish_reason, self.sample, reasoning, self.prompt_id)
 
 
-def ask_about(cases: Sequence[Case], num_samples: int, style: PromptStyle) -> list[Question]:
+def ask_about(
+    cases: Sequence[Case], num_samples: int, style: PromptStyle, laws: Contexts = MappingProxyType({})
+) -> list[Question]:
     """All questions on the cases: the first sample of each case, then the second of each, and so on."""
-    prompts = [(case.id, build_prompt(case, style)) for case in cases]
+    prompts = [(case.id, build_prompt(case, style, laws.get(case.id, ()))) for case in cases]
     return [
         Question(case_id, sample, messages, prompt_id(messages))
         for sample in range(num_samples)
@@ -117,7 +122,9 @@ async def ask_endpoint(
 def solve(args: argparse.Namespace) -> int:
     """Ask for every response that the output lacks; returns how many it lacks in the end."""
     cases = load_cases(args.cases, args.split, args.on_invalid)[: args.limit]
-    questions = ask_about(cases, args.samples, args.prompt_style)
+    retrieval = config_from(RetrievalConfig, {}, args)
+    laws = contexts_for(cases, retrieval, held_out=True)
+    questions = ask_about(cases, args.samples, args.prompt_style, laws)
     policy = None if args.base_url else find_policy(args.model)
     settings = {
         "model": args.model,
@@ -126,6 +133,7 @@ def solve(args: argparse.Namespace) -> int:
         "temperature": args.temperature,
         "max_tokens": args.max_tokens,
         "request": args.request,
+        "retrieval": retrieval_settings(retrieval),
     }
     pin_settings(args.out.with_suffix(".meta.json"), settings)
     missing = unanswered(questions, args.out)
@@ -142,16 +150,13 @@ def solve(args: argparse.Namespace) -> int:
 
 
 def _solve_there(args: argparse.Namespace, missing: Sequence[Question], keep: Keep) -> int:
-    try:
-        endpoint = Endpoint(
-            args.base_url,
-            args.model,
-            api_key_env=args.api_key_env,
-            timeout_s=args.timeout_s,
-            max_concurrency=args.concurrency,
-        )
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    endpoint = Endpoint(
+        args.base_url,
+        args.model,
+        api_key_env=args.api_key_env,
+        timeout_s=args.timeout_s,
+        max_concurrency=args.concurrency,
+    )
     request = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
     wanted = {name: value for name, value in request.items() if value is not None}
     lost = asyncio.run(ask_endpoint(endpoint, missing, keep, args.concurrency, wanted))
@@ -192,25 +197,9 @@ def _as_it_is(reply: Reply) -> Reply:
     return reply
 
 
-def _temperature(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 2:
-        raise argparse.ArgumentTypeError(f"must lie in [0, 2], got {text}")
-    return value
-
-
 def _prices(text: str) -> tuple[float, float]:
-    price_in, price_out = map(float, text.split(","))
-    if not min(price_in, price_out) >= 0:
-        raise argparse.ArgumentTypeError(f"must be 0 or more, got {text}")
+    price_in, price_out = map(number(0), text.split(","))
     return price_in, price_out
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise ValueError(text)
-    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -228,19 +217,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, type=Path, help="the responses file, appended to")
     parser.add_argument("--prompt-style", default="court", choices=PROMPT_STYLES, help="as the policy was trained")
     parser.add_argument("--samples", type=positive, default=1, help="responses per case")
-    parser.add_argument("--temperature", type=_temperature, default=0.0, help="0 decodes greedily")
+    parser.add_argument("--temperature", type=number(0, 2), default=0.0, help="0 decodes greedily")
     parser.add_argument("--max-tokens", type=positive, default=4096)
     parser.add_argument(
         "--prices", type=_prices, metavar="IN,OUT", help="of a million tokens, to tell the cost in the end: 0.15,0.6"
     )
     parser.add_argument(
         "--request",
-        type=_json_object,
+        type=json_object,
         default={},
         metavar="JSON",
         help='more of the request body, null takes a key out: \'{"max_tokens": null, "max_completion_tokens": 8192}\'; '
         "of it, only chat_template_kwargs reaches a model in this process",
     )
+    law = parser.add_argument_group("law before the question, found by data/retrieve.py; the judge is not shown it")
+    add_config_options(law, RetrievalConfig)
     endpoint = parser.add_argument_group("an endpoint")
     endpoint.add_argument("--base-url", help="up to and with /v1; without it, vLLM runs the model in this process")
     endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds its key")
@@ -253,18 +244,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 if no response is missing in the end, 1 if some are, 2 for wrong input, 130 when interrupted."""
-    args = _parser().parse_args(argv)
-    try:
-        return 1 if solve(args) else 0
-    except KeyboardInterrupt:
-        print(f"\nStopped. What arrived is in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 130
-    except DeadEndpointError as error:
-        print(f"{error}\nWhat arrived is in {args.out}; the same command goes on from there.", file=sys.stderr)
-        return 1
-    except INPUT_ERRORS as error:
-        print(error, file=sys.stderr)
-        return 2
+    return run_command(_parser(), solve, argv, kept="What arrived is in {out}")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,16 @@
-"""A graded set in figures, and the figures as a table."""
+"""A graded set in figures, and the figures as a table; pure."""
 
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import fmean
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
 from data.cases import Case
-from eval.metrics import CONFIDENCE, PARTS, Scores, summarize
+from eval.metrics import PARTS, Figures, Scores, summarize
 from eval.results import Grade, Key
+from eval.tables import Cell, Sheet, share
+from eval.tallies import estimate
 from rewards.gates import GATE_REASONS
 from rewards.score import Score
-
-WIDTH = 128
-
-Figures = Mapping[str, float | None]
 
 
 def scores_by_case(grades: Mapping[Key, Grade]) -> Scores:
@@ -54,7 +47,7 @@ def summarize_grades(grades: Mapping[Key, Grade], cases: Mapping[str, Case]) -> 
     return figures
 
 
-def summary_table(title: str, figures: Figures) -> Table:
+def summary_sheet(title: str, figures: Figures) -> Sheet:
     """Every part with its interval: over all cases, by difficulty, and the mean of the difficulties."""
     difficulties = [
         name.split("/")[1] for name in figures if name.startswith("difficulty/") and name.endswith("/num_cases")
@@ -62,36 +55,10 @@ def summary_table(title: str, figures: Figures) -> Table:
     groups = {"all": "mean"} | {name: f"difficulty/{name}/mean" for name in difficulties}
     if "macro/score" in figures:
         groups["macro"] = "macro"
-    table = new_table(title)
-    table.add_column("", no_wrap=True)
-    for group in groups:
-        table.add_column(group, justify="right", min_width=len(group))
-    for part in PARTS:
-        table.add_row(part, *(interval_cell(figures, f"{prefix}/{part}") for prefix in groups.values()))
-    for row, name in (("cases", "num_cases"), ("unscored", "unscored_frac")):
-        counts = [figures[name], *(figures[f"difficulty/{difficulty}/{name}"] for difficulty in difficulties)]
-        table.add_row(row, *("-" if n is None else f"{n:.1%}" if name.endswith("_frac") else f"{n:g}" for n in counts))
-    return table
-
-
-def new_table(title: str) -> Table:
-    """An empty table of means, titled, that says what its cells are."""
-    caption = f"means over cases [{CONFIDENCE:.0%} interval]"
-    return Table(
-        title=title, caption=caption, box=SIMPLE_HEAD, min_width=48, title_justify="left", caption_justify="left"
-    )
-
-
-def print_tables(tables: Iterable[Table]) -> None:
-    """Onto stdout, wide enough to be read where it is no terminal."""
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    for table in tables:
-        console.print(table)
-
-
-def interval_cell(figures: Figures, name: str) -> str:
-    """A mean and its interval, "6.55 [6.10,6.98]"; a dash where nothing was scored."""
-    centre, low, high = figures[name], figures[f"{name}/low"], figures[f"{name}/high"]
-    if centre is None or low is None or high is None:
-        return "-"
-    return f"{centre:.2f} [{low:.2f},{high:.2f}]"  # no blank within: a narrow terminal breaks cells at blanks
+    rows: list[tuple[Cell, ...]] = [
+        (part, *(estimate(figures, f"{prefix}/{part}") for prefix in groups.values())) for part in PARTS
+    ]
+    prefixes = ("", *(f"difficulty/{difficulty}/" for difficulty in difficulties))
+    rows.append(("cases", *(figures[f"{prefix}num_cases"] for prefix in prefixes)))
+    rows.append(("unscored", *(share(figures[f"{prefix}unscored_frac"]) for prefix in prefixes)))
+    return Sheet("summary", title, ("", *groups), tuple(rows), Sheet.INTERVALS)

@@ -1,15 +1,18 @@
 """One table for the terminal, the page and the paper."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from eval.tallies import Estimate
 
+WIDTH = 128
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$"}
@@ -62,6 +65,11 @@ class Sheet:
         return replace(self, title=title)
 
 
+def share(value: float | None) -> Share | None:
+    """A part of a whole as a cell, None where there is no whole."""
+    return None if value is None else Share(value)
+
+
 def text(cell: Cell) -> str:
     """A cell in words; a dash where there is nothing to tell."""
     if cell is None:
@@ -77,6 +85,13 @@ def to_rich(sheet: Sheet) -> Table:
     for row in sheet.rows:
         table.add_row(*(Text(text(cell)) for cell in row))  # Text: names and ids may look like markup
     return table
+
+
+def print_sheets(sheets: Iterable[Sheet]) -> None:
+    """The tables onto stdout, wide enough to be read where it is no terminal."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    for sheet in sheets:
+        console.print(to_rich(sheet))
 
 
 def to_latex(sheets: Iterable[Sheet]) -> str:

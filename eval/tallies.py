@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.metrics import CONFIDENCE, NUM_RESAMPLES, PARTS, Scores, case_means
-from eval.summary import Figures
+from data.bootstrap import CONFIDENCE, NUM_RESAMPLES
+from eval.metrics import PARTS, Figures, Scores, case_means
 
 K = TypeVar("K", bound=Hashable)
 _MAX_DRAWS = 1_000_000  # case indices drawn at once
@@ -30,6 +30,12 @@ def estimate(figures: Figures, name: str) -> Estimate | None:
     """The figure of that name with its `/low` and `/high`; None where nothing was scored."""
     centre, low, high = figures[name], figures[f"{name}/low"], figures[f"{name}/high"]
     return None if centre is None or low is None or high is None else Estimate(centre, low, high)
+
+
+def flat(name: str, value: Estimate | None) -> dict[str, float | None]:
+    """An estimate as three figures, which `estimate` finds again."""
+    centre, low, high = (None, None, None) if value is None else (value.centre, value.low, value.high)
+    return {name: centre, f"{name}/low": low, f"{name}/high": high}
 
 
 class Tally(Generic[K]):

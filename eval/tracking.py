@@ -12,10 +12,9 @@ import yaml
 
 from data.cases import Case
 from data.jsonl import write_json
-from eval.metrics import PARTS
+from eval.metrics import PARTS, Figures
 from eval.outcomes import issue_outcomes
 from eval.results import Grade, Key
-from eval.summary import Figures
 from eval.wandb_history import EVALUATION, STEP
 
 LOGGED_NAME = "logged.json"

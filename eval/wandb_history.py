@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data.command import InputError
 from eval.metrics import PARTS
-from eval.results import InputError
 from eval.tables import Cell, Change, Sheet
 from eval.tallies import Estimate
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 from data.cases import ROOT_ID, Case, Issue
+from data.command import InputError
 from eval.cell_text import num_lines_of, split_text, storable
-from eval.results import InputError
 from rewards.answer import visible
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Row:
 class Returned:
     """A workbook as it came back: sheet name -> label of an issue -> what was filled in."""
 
+    path: Path
     rater: str
     export: str
     sheets: Mapping[str, Mapping[str, Row]]
@@ -99,9 +100,14 @@ def read_workbook(path: Path) -> Returned:
 
     try:
         book = load_workbook(path)
-        front = book[GUIDE]
     except (InvalidFileException, BadZipFile, KeyError, ValueError) as error:
         raise InputError(f"{path} is no annotation workbook (.xlsx) of ours: {error}") from error
+    if GUIDE not in book.sheetnames:
+        raise InputError(
+            f"{path}: the sheet {GUIDE}, which names the rater, is gone: copy it from the workbook that was exported; "
+            f"there are {', '.join(book.sheetnames[:9])}"
+        )
+    front = book[GUIDE]
     sheets = {
         sheet.title: {
             _text(row[0].value): Row(_text(row[4].value), _text(row[5].value), _text(row[6].value), number)
@@ -111,7 +117,7 @@ def read_workbook(path: Path) -> Returned:
         for sheet in book.worksheets
         if sheet.title != GUIDE
     }
-    return Returned(_text(front[RATER_CELL].value), _text(front[EXPORT_CELL].value), sheets)
+    return Returned(path, _text(front[RATER_CELL].value), _text(front[EXPORT_CELL].value), sheets)
 
 
 def _write_response(sheet: "Worksheet", name: str, case: Case, answer: str) -> int:

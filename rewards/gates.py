@@ -4,24 +4,31 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, get_args
 
+from data.language import DEFAULT_LANGUAGE, purposes_heading, read_words
+from data.law import known_laws
 from rewards.answer import visible
+from rewards.citations import unknown_precedents
 from rewards.order import final_order, is_hedged
 
-GateReason = Literal["empty", "truncated", "repetition", "script", "hedged_order", "parroting"]
+GateReason = Literal["empty", "truncated", "repetition", "script", "hedged_order", "parroting", "unknown_precedent"]
 GATE_REASONS: tuple[GateReason, ...] = get_args(GateReason)
 
 WINDOW = 20  # letters: longer than "대법원 2020. 1. 2. 선고", which answers may well repeat
 COPIED_LETTERS = 200  # a purpose of claim may be quoted in full
 NUM_LOOPS = 4  # a purpose of claim is quoted twice or three times without any loop
 
-_HANJA = re.compile(
-    r"[(（\[]\s*[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff][\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\s,·ㆍ]{0,19}[)）\]]"
-)
-_ABBREVIATION = re.compile(r"(?<![A-Za-z])[A-Z]{1,6}(?![A-Za-z])")
 _RULE = re.compile(r"([-=_*~─━])\1{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class GateWords:
+    """The letters of a language: `script` matches runs of them; what matches `no_letters` is of no language."""
+
+    script: re.Pattern[str]
+    no_letters: tuple[re.Pattern[str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +46,11 @@ class GateConfig:
         metadata={"help": "Stop what ran into max_completion_length; false has the judge read what there is of it."},
     )
     gate_min_hangul_frac: float = field(
-        default=0.5, metadata={"help": "Share of Hangul among the letters that an answer needs; 0 switches this off."}
+        default=0.5,
+        metadata={
+            "help": "Share of the letters of an answer that must be of its case's language, Hangul for Korean; 0 "
+            "switches this off."
+        },
     )
     gate_max_loop_chars: int = field(
         default=300, metadata={"help": "Longest unbroken stretch of text that may go round and round."}
@@ -54,6 +65,10 @@ class GateConfig:
         default=0.6,
         metadata={"help": "Share of an answer that may be copied from the facts of the question; 1 switches this off."},
     )
+    gate_precedents: str | None = field(
+        default=None,
+        metadata={"help": "A law index (data/retrieve.py): stop what cites a precedent that it does not know."},
+    )
 
     def __post_init__(self) -> None:
         for name in ("gate_min_hangul_frac", "gate_max_loop_frac", "gate_max_copied_frac"):
@@ -63,22 +78,30 @@ class GateConfig:
             raise ValueError(f"gate_max_loop_chars must be at least {WINDOW}, got {self.gate_max_loop_chars!r}")
 
 
-def gate(answer: str, finish_reason: str | None, config: GateConfig, question: str = "") -> GateReason | None:
+def gate(
+    answer: str,
+    finish_reason: str | None,
+    config: GateConfig,
+    question: str = "",
+    language: str = DEFAULT_LANGUAGE,
+) -> GateReason | None:
     """Why the answer is not worth a judge's call, None if it is.
 
     - "truncated": the generation stopped at its limit of tokens (`finish_reason` "length"), whatever it has said,
       unless `gate_truncated` is off.
     - "empty": no letter and no digit.
     - "repetition": a long unbroken stretch, or most of the answer, goes round in a loop.
-    - "script": too few of the letters are Hangul. Abbreviations in Latin capitals and Hanja in brackets, as statutes
-      and parties' names have them, are no letters here; neither are digits and signs.
+    - "script": too few of the letters are of the case's language, Hangul for Korean. Abbreviations in Latin capitals
+      and Hanja in brackets, as statutes and parties' names have them, are no letters here; nor are digits and signs.
     - "hedged_order": the final order offers several outcomes of one claim (`rewards.order.is_hedged`).
     - "parroting": most of the answer is the question's facts, word for word.
+    - "unknown_precedent": it cites a precedent that the corpus of `gate_precedents`, read once, does not know.
 
     Args:
         answer: without its thinking (`final_answer`).
         finish_reason: as an endpoint tells it; None where nobody knows, which gates nothing.
         question: what the policy was asked, without the instructions; "" where it is not at hand, which gates nothing.
+        language: of the case.
 
     >>> gate("변제기 도래: 인정\\n주문: 피고는 원고에게 3,000,000원을 지급하라.", "stop", GateConfig())
     >>> gate("원고의 청구를 기각한다. " * 9, "stop", GateConfig())
@@ -93,27 +116,34 @@ def gate(answer: str, finish_reason: str | None, config: GateConfig, question: s
         return "empty"
     if _loops(text, config):
         return "repetition"
-    if hangul_frac(text) < config.gate_min_hangul_frac:
+    if script_frac(text, language) < config.gate_min_hangul_frac:
         return "script"
-    if config.gate_hedged_order and is_hedged(final_order(text)):
+    if config.gate_hedged_order and is_hedged(final_order(text, language), language):
         return "hedged_order"
-    facts = question.rpartition("[청구취지]")[0] or question  # an order may repeat the purpose of claim to the letter
+    facts = (
+        question.rpartition(purposes_heading(language))[0] or question
+    )  # an order may repeat the purpose of claim to the letter
     num_copied = num_copied_letters(text, facts)
     if num_copied >= COPIED_LETTERS and num_copied > config.gate_max_copied_frac * len(_letters(text)):
         return "parroting"
+    if config.gate_precedents and unknown_precedents(text, known_laws(config.gate_precedents)):
+        return "unknown_precedent"
     return None
 
 
-def hangul_frac(text: str) -> float:
-    """Share of Hangul among the letters, 0 where there are none.
+def script_frac(text: str, language: str = DEFAULT_LANGUAGE) -> float:
+    """Share of the letters that are of the language, 0 where there are none.
 
-    >>> hangul_frac("선의(善意)의 KBS")  # 선, 의, 의
+    >>> script_frac("선의(善意)의 KBS")  # 선, 의, 의
     1.0
-    >>> hangul_frac("원고 wins")
+    >>> script_frac("원고 wins")
     0.3333333333333333
     """
-    letters = [char for char in _ABBREVIATION.sub("", _HANJA.sub("", text)) if char.isalpha()]
-    return sum(map(_is_hangul, letters)) / len(letters) if letters else 0.0
+    words = _words(language)
+    for pattern in words.no_letters:
+        text = pattern.sub("", text)
+    num_letters = sum(map(str.isalpha, text))
+    return sum(map(str.isalpha, "".join(words.script.findall(text)))) / num_letters if num_letters else 0.0
 
 
 def longest_loop(text: str) -> int:
@@ -177,5 +207,6 @@ def _loops(text: str, config: GateConfig) -> bool:
     return longest_loop(alike) > config.gate_max_loop_frac * len(alike)
 
 
-def _is_hangul(char: str) -> bool:
-    return "가" <= char <= "힣" or "\u1100" <= char <= "\u11ff" or "\u3131" <= char <= "\u318e"
+@cache
+def _words(language: str) -> GateWords:
+    return read_words("gate", language, GateWords)

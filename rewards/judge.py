@@ -10,10 +10,12 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from data.cases import Case, Issue
 from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply, Unusable
+from data.language import DEFAULT_LANGUAGE
 from data.store import Store
 from rewards.grouping import group_format, group_prompt_version, parse_group, render_group
 from rewards.judge_config import JudgeConfig
@@ -69,15 +71,18 @@ class Judge:
         found: dict[tuple[str, int], Judgment] = {}
         tasks: dict[tuple[int, int], asyncio.Task[None]] = {}
         size = self.config.group_size(len(case.issues))
+        judge = partial(self._judge, answer=answer, language=case.language, found=found, until=until)
         for start in range(0, len(case.issues), size):
             group = case.issues[start : start + size]
             for sample in range(self._num_samples(group, answer)):
                 first = tasks.get((0, 0)) if self.config.judge_warm_prefix else None
-                tasks[start, sample] = asyncio.create_task(self._judge(group, answer, sample, found, first, until))
+                tasks[start, sample] = asyncio.create_task(judge(group, sample=sample, first=first))
         await _finished(tasks, until)
         return {issue.id: self._verdict(issue, found) for issue in case.issues}
 
-    async def ask(self, issues: Sequence[Issue], answer: str, *, until: float = math.inf) -> list[Judgment]:
+    async def ask(
+        self, issues: Sequence[Issue], answer: str, *, language: str = DEFAULT_LANGUAGE, until: float = math.inf
+    ) -> list[Judgment]:
         """Fresh verdicts on some issues of a response, of one call past the store.
 
         Raises:
@@ -95,7 +100,9 @@ class Judge:
                 is_second = True
                 raise
 
-        messages = render_group(issues, answer, rationales=self.config.judge_rationales, secret=self._secret)
+        messages = render_group(
+            issues, answer, rationales=self.config.judge_rationales, secret=self._secret, language=language
+        )
         sampling = self._sampling | {
             "max_tokens": self.config.judge_max_tokens * len(issues),
             "response_format": group_format(len(issues), self.config.judge_rationales),
@@ -116,16 +123,20 @@ class Judge:
     async def _judge(
         self,
         issues: Sequence[Issue],
+        *,
         answer: str,
+        language: str,
         sample: int,
         found: dict[tuple[str, int], Judgment],
-        first: asyncio.Task[None] | None,
+        first: asyncio.Task[None] | None = None,
         until: float,
     ) -> None:
         """Puts into `found` one sample's verdicts on the issues, as far as they are to be had."""
         if first is not None:
             await asyncio.wait([first])
-        keys = {issue.id: self._key(issue, answer, sample) for issue in issues} if self.store is not None else {}
+        keys = {}
+        if self.store is not None:
+            keys = {issue.id: self._key(issue, answer, sample, language) for issue in issues}
         for id, key in keys.items():
             if self.store is not None and (stored := self.store.get(key)) is not None:
                 self.stats.reused += 1
@@ -134,12 +145,12 @@ class Judge:
         if not missing:
             return
         try:
-            judgments = await self.ask(missing, answer, until=until)
+            judgments = await self.ask(missing, answer, language=language, until=until)
         except EndpointError as error:  # counted by the endpoint; a missing verdict is no grade
             if len(missing) > 1 and error.kind in SPLIT_KINDS:
                 half = len(missing) // 2
-                halves = (missing[:half], missing[half:])
-                await asyncio.gather(*(self._judge(part, answer, sample, found, None, until) for part in halves))
+                again = partial(self._judge, answer=answer, language=language, sample=sample, found=found, until=until)
+                await asyncio.gather(again(missing[:half]), again(missing[half:]))
             return
         for issue, judgment in zip(missing, judgments, strict=True):
             found[issue.id, sample] = judgment
@@ -155,15 +166,15 @@ class Judge:
             self.stats.disagreed += disagree(samples)
         return vote(votes, soft=self._is_soft)
 
-    def _key(self, issue: Issue, answer: str, sample: int) -> str:
+    def _key(self, issue: Issue, answer: str, sample: int, language: str) -> str:
         """What the verdict is kept under: the question and what its answer depends on, without the run's secret."""
         per_call = self.config.judge_issues_per_call
-        grouped = {"issues_per_call": per_call, "group_prompt": group_prompt_version()} if per_call != 1 else {}
+        grouped = {"issues_per_call": per_call, "group_prompt": group_prompt_version(language)} if per_call != 1 else {}
         return Store.key(
             model=self.endpoint.model,
             response_format=response_format(self.config.judge_rationales),
-            prompt_version=prompt_version(),
-            messages=render(issue, answer, rationales=self.config.judge_rationales),
+            prompt_version=prompt_version(language),
+            messages=render(issue, answer, rationales=self.config.judge_rationales, language=language),
             sample=sample,
             **self._sampling,
             **grouped,

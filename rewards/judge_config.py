@@ -76,7 +76,7 @@ class JudgeConfig:
         default=600.0, metadata={"help": "Seconds for all verdicts of a batch; what is missing then counts as missing."}
     )
     judge_max_concurrency: int = field(
-        default=64, metadata={"help": "Requests in flight per process: each server sees processes x this."}
+        default=64, metadata={"help": "Requests in flight to each server, of all processes of a training together."}
     )
     judge_quorum: float = field(
         default=1.0, metadata={"help": "Share of a response's verdicts that must have arrived for it to be scored."}

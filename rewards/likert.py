@@ -7,15 +7,16 @@ endpoint with the same patience, and keeps grades in the same store.
 import hashlib
 from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from data.cases import Case
-from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply, Unusable
+from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply
+from data.language import DEFAULT_LANGUAGE, fill, read_text
+from data.shapes import ANY_LENGTH, Shape, json_format, read_shaped
 from data.store import Store
 from rewards.answer import visible
 from rewards.judge import JudgeConfig
-from rewards.rubric import RATIONALES_CHARS, fence, fill, read_object
+from rewards.rubric import RATIONALES_CHARS, fence, judge_words
 
 TOP = 10
 
@@ -38,7 +39,7 @@ class LikertJudge:
         self._sampling: dict[str, Any] = {
             "temperature": config.judge_temperature,
             "max_tokens": config.judge_max_tokens,
-            "response_format": response_format(config.judge_rationales),
+            "response_format": json_format("grade", grade_shape(config.judge_rationales)),
         }
 
     @property
@@ -67,52 +68,44 @@ class LikertJudge:
 
 def render(case: Case, answer: str, *, rationales: bool = True) -> list[dict[str, str]]:
     """The judge's messages on a response: rules, the order, the reasons issue by issue, and the fenced response."""
+    words = judge_words(case.language)
     reasons = []
     for issue in case.sub_issues:
         told = issue.summary or "; ".join(claim.content for claim in issue.claims)
         reasons.append(f"{'  ' * (issue.depth - 1)}{issue.id}. {told}")
-        reasons += (f"{'  ' * issue.depth}- {text}" for text in (*issue.analysis, f"판단: {issue.conclusion}"))
-    reason = '"rationales": "점수의 근거, 두 문장 이내", ' if rationales else ""
+        steps = (*issue.analysis, fill(words.conclusion, {"conclusion": issue.conclusion}))
+        reasons += (f"{'  ' * issue.depth}- {text}" for text in steps)
+    reason = f'"rationales": "{words.grade_reason}", ' if rationales else ""
     fields = {
         "order": visible(case.answer),
         "reasons": visible("\n".join(reasons)),
-        "reply_form": "{" + reason + '"score": 0부터 10까지의 정수}',
+        "reply_form": "{" + reason + f'"score": {words.grade}' + "}",
     }
-    return [{"role": "user", "content": fill(_template(), fields | fence(answer))}]
+    fenced = fence(answer, language=case.language)
+    return [{"role": "user", "content": fill(_template(case.language), fields | fenced)}]
 
 
-def response_format(rationales: bool) -> dict[str, Any]:
-    """The structured output to ask an endpoint for: the reason before the grade, the string bounded."""
-    properties: dict[str, Any] = {"rationales": {"type": "string", "maxLength": RATIONALES_CHARS}} if rationales else {}
-    properties["score"] = {"type": "integer", "enum": list(range(TOP + 1))}
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": "grade", "schema": schema}}
+def grade_shape(rationales: bool, max_chars: int = RATIONALES_CHARS) -> dict[str, Shape]:
+    """What a grade looks like: the reason, if one is wanted, before the score."""
+    reason: dict[str, Shape] = {"rationales": max_chars} if rationales else {}
+    return reason | {"score": range(TOP + 1)}
 
 
 def parse(reply: Reply, *, rationales: bool = True) -> Likert:
     """The grade that the reply holds: an integer from 0 to 10 and nothing else.
 
     Raises:
-        Unusable: as `rewards.rubric.read_object` does, and for any other score.
+        Unusable: as `data.shapes.read_shaped` does.
     """
-    found = read_object(reply, response_format(rationales)["json_schema"]["schema"]["required"])
-    score, reason = found["score"], found.get("rationales", "")
-    if type(score) is not int or not 0 <= score <= TOP or not isinstance(reason, str):
-        raise Unusable(f"the score must be an integer from 0 to {TOP}, rationales a text: {reply.text.strip()}")
-    return Likert(score, visible(reason))
+    found = read_shaped(reply, grade_shape(rationales, ANY_LENGTH))
+    return Likert(found["score"], visible(found.get("rationales", "")))
 
 
 @cache
-def prompt_version() -> str:
+def prompt_version(language: str = DEFAULT_LANGUAGE) -> str:
     """Hash of the prompt's text: grades given under another one are other grades."""
-    return hashlib.sha256(_template().encode()).hexdigest()[:12]
+    return hashlib.sha256(_template(language).encode()).hexdigest()[:12]
 
 
-@cache
-def _template() -> str:
-    return Path(__file__).with_name("prompts").joinpath("judge_likert.ko.txt").read_text(encoding="utf-8")
+def _template(language: str) -> str:
+    return read_text("judge_likert", language)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.cases import ROOT_ID, Case
-from data.endpoint import EndpointStats
+from data.command import InputError
+from data.endpoint import Endpoint, EndpointStats
 from data.mini import ACCEPTED, ORDER_NAME, REJECTED, WORLD_VERSION
 from rewards.score import Judgment
 
@@ -38,7 +39,8 @@ class MiniJudge:
     """
 
     def __init__(self) -> None:
-        self.stats = EndpointStats()  # stays at zero: nothing is asked
+        self.stats = EndpointStats()  # stays at zero: nobody is asked
+        self.endpoint: Endpoint | None = None
 
     async def judge_case(
         self,
@@ -50,7 +52,7 @@ class MiniJudge:
         """Issue id -> judgment for every issue of the case, the root included; none is ever missing, or late.
 
         Raises:
-            ValueError: the case is not of the mini world.
+            InputError: the case is not of the mini world.
         """
         issues = _mini_issues(case)
         read = _read(answer)
@@ -64,7 +66,7 @@ def count_extra_issues(case: Case, answer: str) -> int:
     """How many different names the answer decides that the court did not treat: the score does not punish them.
 
     Raises:
-        ValueError: the case is not of the mini world.
+        InputError: the case is not of the mini world.
     """
     return len(_read(answer).decisions.keys() - {issue["name"] for issue in _mini_issues(case).values()})
 
@@ -72,7 +74,7 @@ def count_extra_issues(case: Case, answer: str) -> int:
 def _mini_issues(case: Case) -> Mapping[str, Mapping[str, Any]]:
     mini = case.extra.get("mini")
     if mini is None:
-        raise ValueError(
+        raise InputError(
             f'case {case.id!r} is not of the mini world (its record has no key "mini"): the exact judge knows only '
             "cases that data/mini.py wrote. For real cases set judge: endpoint, judge_base_url and judge_model."
         )
@@ -84,12 +86,12 @@ def _mini_issues(case: Case) -> Mapping[str, Mapping[str, Any]]:
     except (TypeError, KeyError, AttributeError):
         version, issues, is_sound = WORLD_VERSION, {}, False
     if version != WORLD_VERSION:
-        raise ValueError(
+        raise InputError(
             f"case {case.id!r} is of version {version} of the mini world, this judge knows version "
             f"{WORLD_VERSION}: write the cases again with data/mini.py."
         )
     if not is_sound:
-        raise ValueError(
+        raise InputError(
             f'case {case.id!r}: its key "mini" is damaged, it must hold version and issues with a name and a decision '
             "for every issue of the case: write the cases again with data/mini.py."
         )

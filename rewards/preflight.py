@@ -4,11 +4,12 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from statistics import median
 
 from data.cases import Claim, Issue
 from data.endpoint import EndpointError
+from data.language import DEFAULT_LANGUAGE, read_text
 from rewards.judge import Judge
 from rewards.mini_judge import MiniJudge
 from rewards.score import Judgment
@@ -35,10 +36,9 @@ class EasyQuestion:
         return given == (self.contains_issue, self.correct_conclusion)
 
 
-def easy_questions() -> list[EasyQuestion]:
+def easy_questions(language: str = DEFAULT_LANGUAGE) -> list[EasyQuestion]:
     """20 of them: 7 answers with the court's conclusion, 7 with its opposite, 6 that are about something else."""
-    text = Path(__file__).with_name("prompts").joinpath("preflight.ko.json").read_text(encoding="utf-8")
-    told = json.loads(text)
+    told = json.loads(read_text("preflight.json", language))
     issues = [
         Issue("1", one["summary"], tuple(Claim(*claim) for claim in one["claims"]), one["conclusion"]) for one in told
     ]
@@ -51,11 +51,14 @@ def easy_questions() -> list[EasyQuestion]:
     return questions
 
 
-async def preflight(judge: Judge | MiniJudge, longest: tuple[Issue, str] | None = None) -> str:
+async def preflight(
+    judge: Judge | MiniJudge, longest: tuple[Issue, str] | None = None, language: str = DEFAULT_LANGUAGE
+) -> str:
     """A line on each server of the judge: it knows the model, keeps to the schema and judges easy questions rightly.
 
     Args:
         longest: an issue and a response as long as any will be, which must fit into the judge's context.
+        language: in which it is asked.
 
     Raises:
         UnfitJudge: one of them does not.
@@ -63,22 +66,23 @@ async def preflight(judge: Judge | MiniJudge, longest: tuple[Issue, str] | None 
     if not isinstance(judge, Judge):
         return "mini judge: exact, needs no endpoint"
     # Past the store, and with figures of its own: what fails here is no failure of the run's.
-    return "\n".join([await _check(Judge(judge.config, server), longest) for server in judge.endpoint.each()])
+    return "\n".join([await _check(Judge(judge.config, server), longest, language) for server in judge.endpoint.each()])
 
 
-async def _check(judge: Judge, longest: tuple[Issue, str] | None) -> str:
-    questions = easy_questions()
+async def _check(judge: Judge, longest: tuple[Issue, str] | None, language: str) -> str:
+    questions = easy_questions(language)
+    ask = partial(judge.ask, language=language)
     async with judge.endpoint as server:
         name = f"judge {server.model} at {server.shown_url}"
         try:
             models = await server.models()
             if models and not any(known == server.model or known.endswith(f"/{server.model}") for known in models):
                 raise UnfitJudge(f"{name}: it serves {', '.join(models[:9])}. Set judge_model to one of these.")
-            given = [await judge.ask([questions[0].issue], questions[0].answer)]  # one, for what would fail them all
-            given += await asyncio.gather(*(judge.ask([one.issue], one.answer) for one in questions[1:]))
+            given = [await ask([questions[0].issue], questions[0].answer)]  # one, for what would fail them all
+            given += await asyncio.gather(*(ask([one.issue], one.answer) for one in questions[1:]))
             if judge.config.group_size(len(questions)) > 1:
                 answered = [one for one in questions if one.correct_conclusion]
-                await judge.ask([one.issue for one in answered], "\n\n".join(one.answer for one in answered))
+                await ask([one.issue for one in answered], "\n\n".join(one.answer for one in answered))
         except EndpointError as error:
             raise UnfitJudge(f"{error}\n{_advice(error)}") from None
         for kind in sorted(server.stats.failures.keys() & UNREADABLE):
@@ -94,7 +98,7 @@ async def _check(judge: Judge, longest: tuple[Issue, str] | None) -> str:
         latency_s, fits = median(server.stats.latencies_s), ""
         if longest is not None:
             try:
-                await judge.ask([longest[0]], longest[1])
+                await ask([longest[0]], longest[1])
             except EndpointError as error:
                 advice = _TOO_LONG if error.kind == "http_4xx" else _advice(error)
                 raise UnfitJudge(f"with the longest response: {error}\n{advice}") from None

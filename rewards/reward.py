@@ -1,10 +1,11 @@
 """The reward: gates, then the judge, then the score, in the shape that TRL asks a reward function for."""
 
+import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 from data.cases import Case
 from data.endpoint import EndpointStats
@@ -13,9 +14,10 @@ from rewards.early import EarlyJudge
 from rewards.gates import GATE_REASONS, GateConfig, GateReason, gate
 from rewards.judge import Judge, JudgeConfig, judge_batch
 from rewards.mini_judge import MiniJudge, count_extra_issues
+from rewards.schemes import MAX_TOTAL, PARTS, Columns, RewardConfig
 from rewards.score import Judgment, Score, score_case
+from rewards.symptoms import symptoms
 
-RewardKind = Literal["legit", "order_only"]
 FAILURE_KINDS = (
     "timeout", "connection", "http_429", "http_5xx", "http_4xx", "malformed",
     "circuit_open", "length", "whitespace", "filtered", "logprobs", "unusable", "other",
@@ -24,25 +26,6 @@ FAILURE_KINDS = (
 
 class JudgeUnavailable(Exception):  # noqa: N818  (a state of the judge, not of the caller)
     """No completion of a whole batch could be scored, so that training on would learn nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RewardConfig:
-    """What the policy is paid for."""
-
-    reward: RewardKind = field(
-        default="legit",
-        metadata={"help": "legit: the score, 0 to 10; order_only: 10 for the right final order, else 0."},
-    )
-    gate_penalty: float = field(
-        default=-5.0, metadata={"help": "Reward of a completion that a gate holds back from the judge."}
-    )
-
-    def __post_init__(self) -> None:
-        if self.reward not in get_args(RewardKind):
-            raise ValueError(f"reward must be one of {', '.join(get_args(RewardKind))}, got {self.reward!r}")
-        if not self.gate_penalty <= 0:
-            raise ValueError(f"gate_penalty must be 0 or below, the worst score, got {self.gate_penalty}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +59,19 @@ class Graded:
         return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
-def reward_of(graded: Graded, config: RewardConfig) -> float | None:
-    """The penalty if gated, None if unscored, else 5 order + 2 coverage + 3 correctness or, for order_only, 10 order.
+def columns_of(graded: Graded, gate_penalty: float) -> Columns | None:
+    """Order, coverage and correctness; None if unscored; if gated, what comes to the penalty with weights of 10 in all.
 
-    >>> scored = Graded(score=Score(1, 0.5, 0.25, 0, 5, 5))
-    >>> [reward_of(scored, RewardConfig(reward=kind)) for kind in ("legit", "order_only")]
-    [6.75, 10]
-    >>> [reward_of(graded, RewardConfig(gate_penalty=-5.0)) for graded in (Graded(gate_reason="empty"), Graded())]
-    [-5.0, None]
+    >>> columns_of(Graded(score=Score(1, 0.5, 0.25, 0, 5, 5)), -5.0)
+    (1, 0.5, 0.25)
+    >>> columns_of(Graded(gate_reason="empty"), -5.0), columns_of(Graded(), -5.0)
+    ((-0.5, -0.5, -0.5), None)
     """
     if graded.gate_reason is not None:
-        return config.gate_penalty
+        return (gate_penalty / MAX_TOTAL,) * 3
     if graded.score is None:
         return None
-    return graded.score.total if config.reward == "legit" else 10 * graded.score.order
+    return graded.score.order, graded.score.coverage, graded.score.correctness
 
 
 def read_completion(
@@ -97,7 +79,8 @@ def read_completion(
 ) -> tuple[str, GateReason | None]:
     """The answer that a completion gives, and why a gate holds it back from the judge; None if none does."""
     answer = final_answer(text)
-    return answer, gate(answer, "stop" if ids and ids[-1] in end_token_ids else "length", gates, case.question)
+    finish_reason = "stop" if ids and ids[-1] in end_token_ids else "length"
+    return answer, gate(answer, finish_reason, gates, case.question, case.language)
 
 
 async def rubric_reward(
@@ -114,8 +97,8 @@ async def rubric_reward(
     log_metric: Callable[[str, float], None],
     log_extra: Callable[[str, list[Any]], None],
     **_: Any,
-) -> list[float | None]:
-    """One reward per completion, None where the judge failed: TRL leaves those out of their group's baseline.
+) -> list[Columns | None]:
+    """The parts of each completion's reward, None where the judge failed.
 
     What TRL gives with each batch is positional or swallowed; the rest is bound once with functools.partial. Besides
     the rewards, `batch_metrics` goes to `log_metric` and each issue's verdict to the table of completions.
@@ -144,7 +127,7 @@ async def rubric_reward(
     if judged and not any(one.score for one in graded):
         raise JudgeUnavailable(_unavailable(len(judged), stats, judging))
 
-    metrics = batch_metrics(graded, stats, judging.costs(stats))
+    metrics = batch_metrics(graded, stats, judging.costs(stats)) | symptoms([answer for answer, _ in read])
     if isinstance(judge, MiniJudge):
         metrics["mini/extra_issues"] = [float(count_extra_issues(*item)) for item in judged]
     for name, values in metrics.items():
@@ -153,7 +136,42 @@ async def rubric_reward(
     log_extra("doc_id", list(doc_id))
     log_extra("gate", [reason or "" for reason in reasons])
     log_extra("verdicts", [one.verdicts for one in graded])
-    return [reward_of(one, reward) for one in graded]
+    return [columns_of(one, reward.gate_penalty) for one in graded]
+
+
+class RewardColumns:
+    """The reward functions that TRL is given: one for each part of the score, all fed by one judge pass over a batch.
+
+    A completion that the judge failed on is None in all of them, for only then does TRL leave it out of its group.
+    """
+
+    def __init__(self, rubric: Callable[..., Awaitable[list[Columns | None]]]) -> None:
+        """`rubric` takes a batch as TRL gives it."""
+        self._rubric = rubric
+        self._completions: object = None
+        self._rows: asyncio.Future[list[Columns | None]]
+
+    @property
+    def functions(self) -> list[Callable[..., Awaitable[list[float | None]]]]:
+        """In the order of `PARTS`; TRL logs each under its name."""
+        return [self.order, self.coverage, self.correctness]
+
+    async def order(self, **batch: Any) -> list[float | None]:
+        return await self._column("order", batch)
+
+    async def coverage(self, **batch: Any) -> list[float | None]:
+        return await self._column("coverage", batch)
+
+    async def correctness(self, **batch: Any) -> list[float | None]:
+        return await self._column("correctness", batch)
+
+    async def _column(self, part: str, batch: Mapping[str, Any]) -> list[float | None]:
+        """Whoever is first begins the pass: TRL gives all three functions the same completions, in one event loop."""
+        if batch["completions"] is not self._completions:
+            self._completions = batch["completions"]
+            self._rows = asyncio.ensure_future(self._rubric(**batch))
+        rows = await self._rows
+        return [None if row is None else row[PARTS.index(part)] for row in rows]
 
 
 def batch_metrics(

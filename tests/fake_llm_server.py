@@ -128,19 +128,20 @@ class FakeLLM:
     one time; `num_connections` counts the sockets opened.
     """
 
-    def __init__(self, script: Script, model: str = "fake") -> None:
+    def __init__(self, script: Script, model: str = "fake", host: str = "127.0.0.1", port: int = 0) -> None:
         self.requests: list[Request] = []
         self.max_in_flight = 0
         self.num_connections = 0
         self._in_flight = 0
         self._script = script
         self._model = model
+        self._address = host, port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
-        start = asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=1024)
+        start = asyncio.start_server(self._serve, *self._address, backlog=1024)
         self._server = asyncio.run_coroutine_threadsafe(start, self._loop).result()
         self.base_url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
         return self

@@ -1,6 +1,7 @@
 """Annotation workbooks: nothing of a response is lost or evaluated, and nothing that a rater filled in either."""
 
 import json
+import shutil
 from collections import Counter
 
 import pytest
@@ -36,12 +37,31 @@ def case_record(number: int) -> dict:
 
 @pytest.fixture
 def folder(tmp_path):
-    """Six cases with two generators' responses, exported for two raters."""
+    """Six cases with two generators' responses."""
+    return make_inputs(tmp_path)
+
+
+def make_inputs(tmp_path):
     write_lines(tmp_path / "cases.jsonl", map(case_record, range(6)))
     for generator in ("secret-a", "secret-b"):
         texts = (DANGEROUS, f"<think>생각</think>{LONG}", *("답안" for _ in range(4)))
         records = [{"doc_id": f"사건-{n}", "response": text} for n, text in enumerate(texts)]
         (tmp_path / f"{generator}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def workbooks(tmp_path_factory):
+    """What `export` makes of all responses: writing it takes a while, and most tests only want a copy."""
+    folder = make_inputs(tmp_path_factory.mktemp("exported"))
+    assert export(folder) == 0
+    return folder
+
+
+@pytest.fixture
+def exported(workbooks, tmp_path):
+    """The folder with a fresh copy of the workbooks in out/."""
+    shutil.copytree(workbooks, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -89,15 +109,14 @@ def test_split_text_loses_nothing_and_every_piece_can_be_seen(text, width):
     assert all(num_lines_of(piece, width) <= MAX_LINES for piece in pieces)
 
 
-def test_the_whole_response_is_there_as_inert_text(folder):
-    assert export(folder) == 0
-    key = json.loads((folder / "out" / "key.json").read_text())["responses"]
-    for name, text in texts_of(folder / "out" / "rater-1.xlsx").items():
+def test_the_whole_response_is_there_as_inert_text(exported):
+    key = json.loads((exported / "out" / "key.json").read_text())["responses"]
+    for name, text in texts_of(exported / "out" / "rater-1.xlsx").items():
         if key[name]["doc_id"] == "사건-0":
             assert text == '=HYPERLINK("http://example.invalid","눌러")\n+1\n-1\n@SUM(A1)\n\t=2\n_x0041_ \ufffd 끝'
         if key[name]["doc_id"] == "사건-1":
             assert text == LONG
-    for sheet in load_workbook(folder / "out" / "rater-1.xlsx").worksheets[1:]:
+    for sheet in load_workbook(exported / "out" / "rater-1.xlsx").worksheets[1:]:
         assert len(sheet.title) <= 31
         for row in sheet.iter_rows():
             for cell in row[:7]:
@@ -116,9 +135,8 @@ def test_long_conclusions_are_whole_too(folder):
     assert "".join(row[3] or "" for row in rows[start:end]) == case_record(0)["issues"][3]["conclusion"]
 
 
-def test_only_the_answers_can_be_changed_and_generators_are_hidden(folder):
-    export(folder)
-    book = load_workbook(folder / "out" / "rater-1.xlsx")
+def test_only_the_answers_can_be_changed_and_generators_are_hidden(exported):
+    book = load_workbook(exported / "out" / "rater-1.xlsx")
     assert book.security.lockStructure
     for sheet in book.worksheets:
         assert sheet.protection.sheet
@@ -188,18 +206,17 @@ def test_a_later_import_adds_and_never_overwrites(folder, capsys):
     assert not (folder / "out" / "rater-2").exists()
 
 
-def test_an_import_of_some_sheets_keeps_the_others(folder):
-    export(folder)
-    path = folder / "out" / "rater-1.xlsx"
+def test_an_import_of_some_sheets_keeps_the_others(exported):
+    path = exported / "out" / "rater-1.xlsx"
     fill(path, lambda _, __: ("예", "예", None))
     main(["import", str(path)])
-    before = read_rater(str(folder / "out" / "rater-1"), {}).marks
+    before = read_rater(str(exported / "out" / "rater-1"), {}).marks
     book = load_workbook(path)
     for name in book.sheetnames[3:]:
         del book[name]
     book.save(path)
     main(["import", str(path)])
-    assert read_rater(str(folder / "out" / "rater-1"), {}).marks == before
+    assert read_rater(str(exported / "out" / "rater-1"), {}).marks == before
 
 
 @pytest.mark.parametrize(
@@ -207,18 +224,19 @@ def test_an_import_of_some_sheets_keeps_the_others(folder):
     [
         (lambda path: path.write_bytes(b"no workbook"), "no annotation workbook"),
         (lambda path: path.with_name("key.json").unlink(), "key.json"),
-        (lambda path: edit_cell(path, "B3", "other"), "in export 'other'"),
-        (lambda path: edit_cell(path, "B2", "rater-9"), "rater 'rater-9'"),
+        (lambda path: edit_cell(path, "B3", "0123456789ab"), "of export '0123456789ab', the key of export"),
+        (lambda path: edit_cell(path, "B3", None), "rater-1.xlsx: the sheet 안내 was changed: B2 says 'rater-1'"),
+        (lambda path: edit_cell(path, "B2", "홍길동"), "B2 says '홍길동', it must name the rater (rater-1, rater-2)"),
+        (lambda path: rename_guide(path), "the sheet 안내, which names the rater, is gone"),
     ],
-    ids=["damaged", "no key", "another export", "a rater nobody knows"],
+    ids=["damaged", "no key", "another export", "no export", "a rater nobody knows", "no guide"],
 )
-def test_a_workbook_that_does_not_belong_is_refused(folder, capsys, spoil, problem):
-    export(folder)
-    path = folder / "out" / "rater-1.xlsx"
+def test_a_workbook_that_does_not_belong_is_refused(exported, capsys, spoil, problem):
+    path = exported / "out" / "rater-1.xlsx"
     spoil(path)
     assert main(["import", str(path)]) == 2
     assert problem in capsys.readouterr().err
-    assert not (folder / "out" / "rater-1").exists()
+    assert not (exported / "out" / "rater-1").exists()
 
 
 def edit_cell(path, cell, value) -> None:
@@ -227,12 +245,17 @@ def edit_cell(path, cell, value) -> None:
     book.save(path)
 
 
-def test_filled_in_workbooks_are_never_exported_over(folder, capsys):
-    export(folder)
-    before = (folder / "out" / "rater-1.xlsx").read_bytes()
-    assert export(folder) == 2
+def rename_guide(path) -> None:
+    book = load_workbook(path)
+    book["안내"].title = "표지"
+    book.save(path)
+
+
+def test_filled_in_workbooks_are_never_exported_over(exported, capsys):
+    before = (exported / "out" / "rater-1.xlsx").read_bytes()
+    assert export(exported) == 2
     assert "may be filled in" in capsys.readouterr().err
-    assert (folder / "out" / "rater-1.xlsx").read_bytes() == before
+    assert (exported / "out" / "rater-1.xlsx").read_bytes() == before
 
 
 def pairs(num_cases: int, generators=("a", "b")) -> list[tuple[Case, Response]]:

@@ -17,7 +17,7 @@ from data.mini import generate, gold_answer
 from data.records import from_record
 from eval.checkpoints import main
 from eval.engine import Policy, weights_id
-from eval.results import pin_settings
+from eval.pins import pin_settings
 from eval.solve import ask_about
 
 ROOT = Path(__file__).parents[1]

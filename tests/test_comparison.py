@@ -7,10 +7,10 @@ import pytest
 from graded_cases import by_key, make_case, make_grade
 from simulated_run import write_simulated_run
 
+from data.command import InputError
 from eval.compare import case_link, main
 from eval.comparison import check_comparable, compare_sets, sign_test
 from eval.graded import GradedSet
-from eval.results import InputError
 
 CASES = {name: make_case(name, "1", "2") for name in "abcd"}
 JUDGE = {"judge_model": "big", "judge_temperature": 0.0}

@@ -112,6 +112,10 @@ def test_a_model_takes_what_its_own_config_has(write):
         ({"judge_max_retries": -1}, "judge_max_retries must be at least 0"),
         ({"parity_tolerance": 0}, "parity_tolerance must be above 0"),
         ({"gate_penalty": 1}, "gate_penalty must be 0 or below"),
+        ({"alerts": ["warn if kl => 1"]}, "alerts: 'warn if kl => 1' must have the form"),
+        ({"alerts": "warn if kl > 1"}, "alerts must be a list"),
+        ({"curriculum": "skp"}, "did you mean skip?"),
+        ({"curriculum_rest": 0}, "curriculum_rest must be at least 1"),
     ],
 )
 def test_a_wrong_value_is_told_what_is_legal(write, changes, message):

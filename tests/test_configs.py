@@ -10,7 +10,10 @@ from train.plan import plan_step
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 RUNS = sorted(CONFIGS.glob("*.yaml"))
-NUM_PROCESSES = {"qwen7b": 8, "gemma4b_paper": 4}
+ABLATIONS = ("order_only", "decoupled")
+NUM_PROCESSES = {"qwen7b": 8, "qwen7b_rag": 8, "gemma4b_paper": 4, "qwen7b_2node": 8, "qwen32b_zero3": 16} | {
+    f"gemma4b_{reward}": 4 for reward in ABLATIONS
+}
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
@@ -31,11 +34,20 @@ def test_batches_are_what_the_comments_say(name, prompts, updates):
     assert (plan.prompts, plan.updates) == (prompts, updates)
 
 
+@pytest.mark.parametrize("reward", ABLATIONS)
+def test_an_ablation_of_the_papers_recipe_is_one_line_away(reward):
+    paper, ablation = (
+        (CONFIGS / f"gemma4b_{name}.yaml").read_text(encoding="utf-8").splitlines() for name in ("paper", reward)
+    )
+    changed = [line for line, before in zip(ablation, paper, strict=True) if line != before]
+    assert changed == [f"output_dir: outputs/gemma4b_{reward}", f"reward: {reward}"]
+
+
 @pytest.mark.parametrize("path", sorted((CONFIGS / "accelerate").glob("*.yaml")), ids=lambda path: path.stem)
 def test_launch_files_have_keys_that_accelerate_knows(path):
     text = path.read_text(encoding="utf-8")
     launch = yaml.safe_load(text)
-    assert launch["distributed_type"] in ("NO", "DEEPSPEED", "FSDP")
+    assert launch["distributed_type"] in ("NO", "MULTI_GPU", "DEEPSPEED", "FSDP")
     assert launch["num_processes"] >= 1
 
 

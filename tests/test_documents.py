@@ -2,7 +2,13 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
+import threading
 import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -129,6 +135,16 @@ def test_what_holds_no_text_is_named_with_the_reason(tmp_path):
     assert "cannot be read" in found[1].reason
 
 
+def test_what_the_pdf_reader_logs_is_told_once_with_the_files_name(tmp_path, capfd):
+    write_pdf(tmp_path / "whole.pdf", ["원고의 청구를 기각한다."] * 9)
+    content = (tmp_path / "whole.pdf").read_bytes()
+    (tmp_path / "bad.pdf").write_bytes(content.replace(b"startxref\n", b"startxref\n1"))  # points to nowhere
+    assert "기각한다" in texts(tmp_path / "bad.pdf")[0]
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"{tmp_path}/bad.pdf: pypdf remarks: ")
+    assert line.endswith("(and 1 more remarks)")
+
+
 def test_a_folder_is_read_with_all_below_it_in_order(tmp_path):
     for name in ("b/2.txt", "a/1.txt", "3.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -163,3 +179,47 @@ def test_rows_that_cannot_be_used_are_named(tmp_path, name, content, complaint):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DocumentsError, match=complaint):
         texts(tmp_path / name)
+
+
+class Hub(BaseHTTPRequestHandler):
+    """As much of the hub as a download of one file needs."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path = self.path.partition("?")[0]
+        rows = json.dumps({"text": TEXT}).encode() + b"\n"
+        file = {"type": "file", "oid": "b" * 40, "size": len(rows), "path": "train.jsonl"}
+        repository = {"id": "me/judgments", "sha": "a" * 40, "siblings": [{"rfilename": "train.jsonl"}]}
+        replies = {"/tree/": [file], "/api/datasets/me/judgments": repository}
+        reply = next((json.dumps(value).encode() for part, value in replies.items() if part in path), None)
+        reply = rows if path.endswith("/train.jsonl") else reply
+        headers = {"ETag": '"b"'} if reply else {"X-Error-Code": "EntryNotFound"}
+        self.send_response(200 if reply else 404)
+        for name, value in (headers | {"X-Repo-Commit": "a" * 40, "Content-Length": str(len(reply or b""))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(reply or b"")
+
+    do_GET = do_HEAD = do_POST = answer  # noqa: N815
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.slow
+def test_rows_of_a_hub_data_set_are_read(tmp_path):
+    """In a process of its own, for the hub's client reads its settings when it is imported."""
+    pytest.importorskip("datasets")
+    program = "from data.documents import read_documents\nfor one in read_documents('me/judgments'): print(one)"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    environment |= {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(tmp_path)}
+    environment |= {"NO_PROXY": "127.0.0.1", "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    server.shutdown()
+    assert done.stdout.splitlines() == [str(Document("me/judgments:1", TEXT))], done.stderr

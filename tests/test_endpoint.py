@@ -89,7 +89,6 @@ FAULTS = {
     "content of parts": (payload({"choices": [{"message": {"content": [{"text": "기각"}]}}]}), "malformed"),
     "endless brackets": (Reply(b"[" * 100_000), "malformed"),
     "nothing": (Reply(b""), "malformed"),
-    "infinite tokens": (Reply(b'{"choices":[{"message":{}}],"usage":{"prompt_tokens":Infinity}}'), "malformed"),
     "whitespace": (completion(" \n\t" * 200, finish_reason="length"), "whitespace"),
 }
 
@@ -112,6 +111,29 @@ def test_one_fault_is_cured_by_a_retry(fault, kind):
         endpoint = endpoint_at(server.base_url, timeout_s=3 if kind == "timeout" else 60)
         assert ask(endpoint) == "기각"
     assert (endpoint.stats.calls, endpoint.stats.retries, endpoint.stats.given_up) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ('{"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 5}}', (7, 5, 3, 0)),
+        ('{"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": []}', (7, 0, 3, 0)),
+        ('{"prompt_tokens": 7, "completion_tokens": "three"}', (7, 0, 0, 1)),
+        ('{"prompt_tokens": Infinity, "completion_tokens": -3}', (0, 0, 0, 1)),
+        ('{"prompt_tokens": {"n": 7}, "completion_tokens": true}', (0, 0, 0, 1)),
+        ("[7, 3]", (0, 0, 0, 1)),
+        ('"unknown"', (0, 0, 0, 1)),
+        ("null", (0, 0, 0, 1)),
+    ],
+)
+def test_a_broken_usage_takes_nothing_from_the_answer_and_is_counted_as_unknown(usage, counted):
+    body = b'{"choices": [{"message": {"content": "%s"}}], "usage": %s}' % ("기각".encode(), usage.encode())
+    with FakeLLM(lambda _: Reply(body)) as server:
+        endpoint = endpoint_at(server.base_url)
+        assert ask(endpoint) == "기각"
+    stats = endpoint.stats
+    assert (*stats.tokens, stats.unmetered) == counted
+    assert (len(server.requests), stats.failures.total()) == (1, 0)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])

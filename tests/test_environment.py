@@ -2,7 +2,8 @@
 
 import pytest
 
-from train.environment import ON_CPU, has_wandb_key, prepare_environment
+from data.environment import ON_CPU
+from train.environment import has_wandb_key, prepare_environment
 from train.tracking import RUN_ID_NAME, run_id
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from simulated_run import write_simulated_run
 
+from eval.errors import main
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -36,3 +38,14 @@ def test_wrong_input_ends_with_a_message(tmp_path):
     assert done.returncode == 2
     assert "no grades there" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_grades_of_a_case_that_has_changed_since_are_refused(tmp_path, capsys):
+    run = write_simulated_run(tmp_path, num_cases=3, num_checkpoints=0)
+    cases = (run / "simulated_test.jsonl").read_text(encoding="utf-8")
+    changed = tmp_path / "changed.jsonl"
+    changed.write_text(cases.replace("인정한다.", "인정하지 않는다.", 1), encoding="utf-8")
+    assert main([str(run), "--cases", str(changed)]) == 2
+    assert "1 cases that have changed since" in capsys.readouterr().err
+    (run / "eval" / "base" / "greedy" / "grades.cases.json").unlink()  # as files of before have none
+    assert main([str(run), "--cases", str(changed)]) == 0

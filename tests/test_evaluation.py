@@ -84,3 +84,5 @@ def test_two_ranks_keep_the_checkpoint_that_the_judge_of_evaluations_likes_best(
     metrics = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert [row["eval_score"] for row in metrics if "eval_score" in row] == scores
     assert not any("eval_score" in row and "reward" in row for row in metrics)
+    told = [row["eval_exploitation/num_credited"] for row in metrics if "eval_score" in row]
+    assert len(told) == 4  # by the mini judge, which rewards this run

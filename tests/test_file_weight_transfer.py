@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from data.environment import ON_CPU
 from tests.training_runs import Workshop
-from train.environment import ON_CPU
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 
+from data.command import InputError
 from eval.flags import add_config_options, config_from, judge_options
-from eval.results import InputError
 from rewards.judge import JudgeConfig
 
 

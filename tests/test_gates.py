@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.gates import GATE_REASONS, WINDOW, GateConfig, gate, hangul_frac, longest_loop, num_copied_letters
+from rewards.gates import GATE_REASONS, WINDOW, GateConfig, gate, longest_loop, num_copied_letters, script_frac
 
 MINI = "\n".join(
     [
@@ -169,7 +169,7 @@ def test_a_loop_is_measured(text, length):
     ],
 )
 def test_hangul_is_counted_among_letters(text, frac):
-    assert hangul_frac(text) == pytest.approx(frac)
+    assert script_frac(text) == pytest.approx(frac)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_hedged_order_may_be_left_to_the_judge():
 
 
 def test_the_reasons_are_named_in_one_place():
-    assert GATE_REASONS == ("empty", "truncated", "repetition", "script", "hedged_order", "parroting")
+    assert GATE_REASONS == ("empty", "truncated", "repetition", "script", "hedged_order", "parroting", "unknown_precedent")
 
 
 def test_a_run_may_have_cut_off_answers_judged():

@@ -13,7 +13,7 @@ from fake_llm_server import HANGING, FakeLLM, error, in_turn, verdict
 
 from data.mini import generate, gold_answer
 from eval.grade import main
-from eval.judging import MAX_UNJUDGED_IN_A_ROW
+from eval.grading import MAX_UNJUDGED_IN_A_ROW
 
 ROOT = Path(__file__).parents[1]
 NUM_ISSUES = 3

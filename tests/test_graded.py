@@ -6,11 +6,11 @@ import pytest
 from graded_cases import make_case, make_grade
 from simulated_run import write_simulated_run
 
+from data.command import InputError
 from data.jsonl import Appender, write_json
 from data.loading import to_record
 from eval import compare, errors, report
 from eval.graded import read_inputs
-from eval.results import InputError
 
 CASE, OTHER = make_case("가합1", "1"), make_case("가합2", "1")
 

@@ -9,13 +9,14 @@ import pytest
 from data.cases import Case, Claim, Issue
 from data.endpoint import Reply, Unusable
 from data.store import Store
-from rewards.grouping import ISSUE_HEADING, QUESTION_HEADING, group_format, parse_group, render_group
+from rewards.grouping import group_format, headings, parse_group, render_group
 from rewards.judge import JudgeConfig, judge_batch, load_judge
 from rewards.rubric import render
 from rewards.score import Judgment
 from tests.easy_judge import grouped, num_issues
 from tests.fake_llm_server import FakeLLM, completion, error, verdict
 
+ISSUE_HEADING, QUESTION_HEADING = headings()
 ISSUES = tuple(
     Issue(str(n) if n else "", f"쟁점 {n}", (Claim("원고", f"주장 {n}"),), f"{n}번의 결론") for n in range(7)
 )
@@ -76,6 +77,11 @@ def test_the_schema_requires_each_number_and_nothing_else():
 def test_the_verdicts_come_in_the_order_of_the_issues():
     found = parse_group(reply({"2": one(False, False), "1": one()}), 2)
     assert found == [Judgment(True, True, "가"), Judgment(False, False, "가")]
+
+
+def test_the_reasons_of_a_group_are_cleaned_of_what_a_terminal_would_obey():
+    hostile = one() | {"rationales": "\x1b[31m빨\ud800강"}
+    assert {judgment.rationales for judgment in parse_group(reply({"1": hostile, "2": hostile}), 2)} == {"[31m빨강"}
 
 
 TWO = f'{{"1": {json.dumps(one())}, "2": {json.dumps(one())}'

@@ -42,7 +42,8 @@ def test_two_steps_leave_checkpoints_metrics_and_a_final_model(smoke):
     assert not {"README.md", ".unfinished"} & names
     assert list(smoke.metrics()) == [1, 2]
     assert {
-        "rewards/rubric_reward/mean",
+        "rewards/order/mean",
+        "signal/coverage_frac",
         "score/total",
         "gate/empty_frac",
         "judge/unscored_frac",

@@ -129,6 +129,15 @@ def test_a_dead_judge_stops_the_run(grade, tmp_path, capsys):
     assert not (tmp_path / "out" / "likert_summary.json").exists()
 
 
+def test_a_grade_of_reasons_that_have_changed_since_is_refused(grade, tmp_path, capsys):
+    cases = tmp_path / "cases.jsonl"
+    with FakeLLM(in_turn(graded(5))) as server:
+        assert grade(server) == 0
+        cases.write_text(cases.read_text(encoding="utf-8").replace("쟁점 1", "쟁점 하나", 1), encoding="utf-8")
+        assert grade(server) == 2
+    assert "changed since, such as '사건-0'" in capsys.readouterr().err
+
+
 def test_another_judge_is_not_mixed_in(grade, capsys):
     with FakeLLM(in_turn(graded(5))) as server:
         assert grade(server) == 0

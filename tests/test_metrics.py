@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.metrics import PARTS, bootstrap_means, case_means, interval, paired_difference, summarize
+from data.bootstrap import bootstrap_means, interval
+from eval.metrics import PARTS, case_means, paired_difference, summarize
 from rewards.score import Score
 
 

@@ -88,16 +88,17 @@ def test_the_samples_become_a_data_set_that_loads_again(tmp_path, capsys):
     assert main([*map(str, SAMPLES), *options, "--json", str(tmp_path / "figures.json")]) == 0
     whole = {case.id: case for path in SAMPLES for case in load_cases(path)}
     loaded = {split: load_cases(out / f"{split}.jsonl") for split in ("train", "valid", "test")}
-    assert {name: len(cases) for name, cases in loaded.items()} == {"train": 14, "valid": 4, "test": 6}
+    assert {name: len(cases) for name, cases in loaded.items()} == {"train": 24, "valid": 6, "test": 6}
     assert {case.id: case for cases in loaded.values() for case in cases} == whole
     for split, cases in loaded.items():
         table = load_cases(out / f"{split}.parquet")
         assert [(case.id, case.question, case.issues, case.difficulty) for case in table] == [
             (case.id, case.question, case.issues, case.difficulty) for case in cases
         ]
-        assert json.loads(table[0].extra["extra"]) == dict(cases[0].extra)
+        assert [case.language for case in table] == [case.language for case in cases]
         for row, case in zip(load_cases(out / "verl" / f"{split}.parquet"), cases, strict=True):
             assert (row.id, row.question, row.answer, row.has_tree) == (case.id, case.question, case.answer, False)
+            assert row.language == case.language
             assert [i.conclusion for i in row.issues] == [i.conclusion for i in case.issues]
             assert [told(issue) for issue in row.issues] == [told(issue) for issue in case.issues]
     figures = json.loads((tmp_path / "figures.json").read_text())
@@ -105,8 +106,9 @@ def test_the_samples_become_a_data_set_that_loads_again(tmp_path, capsys):
     assert figures == json.loads((out / "statistics.json").read_text())
     assert (out / "statistics.png").read_bytes().startswith(b"\x89PNG")
     card = (out / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlanguage:\n- en\n- ja\n- ko\n")
     assert "  - split: valid\n    path: valid.parquet\n" in card
-    assert "| num_cases | 14 | 4 | 6 |" in card
+    assert "| num_cases | 24 | 6 | 6 |" in card
     assert "num_cases" in capsys.readouterr().out
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from data.cases import Case, Issue
+from data.command import InputError
 from data.jsonl import JsonlError
 from eval.raters import (
     Item,
@@ -19,7 +20,6 @@ from eval.raters import (
     read_rater,
     scores_of,
 )
-from eval.results import InputError
 from rewards.score import Judgment
 
 CASE = Case("사건-1", "질문", tuple(Issue(id, "쟁점", (), "인정") for id in ("", "1", "2")), difficulty="easy")

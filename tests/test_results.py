@@ -7,18 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.cases import Case, Issue
+from data.command import InputError
 from data.jsonl import Appender, JsonlError
+from eval.pins import SettingsError, pin_settings, set_aside
 from eval.results import (
     Grade,
-    InputError,
     Response,
-    SettingsError,
     complete_verdicts,
-    pin_settings,
     prompt_id,
     read_grades,
     read_responses,
-    set_aside,
 )
 from rewards.score import Judgment, score_case
 

@@ -12,7 +12,8 @@ from data.records import from_record
 from rewards.gates import GATE_REASONS, GateConfig
 from rewards.judge import JudgeConfig, load_judge
 from rewards.mini_judge import MiniJudge
-from rewards.reward import FAILURE_KINDS, Graded, JudgeUnavailable, RewardConfig, batch_metrics, rubric_reward
+from rewards.reward import FAILURE_KINDS, Graded, JudgeUnavailable, RewardColumns, batch_metrics, rubric_reward
+from rewards.schemes import RewardConfig
 from rewards.score import Judgment, Score
 from tests.fake_llm_server import FakeLLM, error, verdict
 
@@ -43,7 +44,13 @@ class Log:
         self.columns.setdefault(name, []).extend(values)
 
 
-def rewards_of(judge, answers, *, log=None, case=CASE, ids=None, config=None, judging=None):
+def rewards_of(judge, answers, **options):
+    """The rewards that TRL makes of the columns of reward: legit; None where every column is None."""
+    rows = columns_of(judge, answers, **options)
+    return [row and 5 * row[0] + 2 * row[1] + 3 * row[2] for row in rows]
+
+
+def columns_of(judge, answers, *, log=None, case=CASE, ids=None, config=None, judging=None):
     log = log or Log()
     return asyncio.run(
         rubric_reward(
@@ -64,12 +71,12 @@ def rewards_of(judge, answers, *, log=None, case=CASE, ids=None, config=None, ju
     )
 
 
-def ask(script, answers, **options):
-    """The rewards of answers whose judge is a server with that script."""
+def ask(script, answers, of=None, **options):
+    """The rewards of answers whose judge is a server with that script, or what `of` gives in their place."""
     judging = {"judge_max_retries": 0, **options.pop("judging", {})}
     with FakeLLM(script) as server:
         config = JudgeConfig(judge_base_url=server.base_url, judge_model="fake", **judging)
-        return rewards_of(load_judge(config), answers, judging=config, **options)
+        return (of or rewards_of)(load_judge(config), answers, judging=config, **options)
 
 
 def verdicts(by_conclusion):
@@ -91,11 +98,43 @@ def test_the_reward_is_the_score_and_its_parts_are_logged():
     assert log.columns == {"doc_id": ["c"], "gate": [""], "verdicts": ['{"":[1,1],"1":[1,0],"1.0":[0,1]}']}
 
 
-def test_order_only_pays_ten_or_nothing_for_the_order():
+def test_the_columns_are_the_parts_of_the_score():
+    assert ask(verdicts(VERDICTS), [ANSWER], of=columns_of) == [(1.0, 0.5, 0.0)]
     wrong = {**VERDICTS, "뿌리의결론": verdict(True, False)}
-    order_only = RewardConfig(reward="order_only")
-    assert ask(verdicts(VERDICTS), [ANSWER], config=order_only) == [10.0]
-    assert ask(verdicts(wrong), [ANSWER], config=order_only) == [0.0]
+    assert ask(verdicts(wrong), [ANSWER], of=columns_of) == [(0.0, 0.5, 0.0)]
+
+
+def test_three_columns_come_of_one_pass_of_the_judge_and_are_none_together():
+    passes = []
+
+    async def rubric(completions, **_):
+        passes.append(completions)
+        await asyncio.sleep(0)
+        return [(1.0, 0.5, 0.25), None, (-0.5, -0.5, -0.5)]
+
+    async def as_trl_does(columns, completions):
+        batch = {"prompts": [], "completions": completions, "doc_id": []}
+        return await asyncio.gather(*(function(**batch) for function in columns.functions))
+
+    async def two_batches():
+        columns = RewardColumns(rubric)
+        return [await as_trl_does(columns, completions) for completions in (["a"], ["a"])]
+
+    for order, coverage, correctness in asyncio.run(two_batches()):
+        assert (order, coverage, correctness) == ([1.0, None, -0.5], [0.5, None, -0.5], [0.25, None, -0.5])
+    assert passes == [["a"], ["a"]]  # one for each batch, though the two are equal
+    assert [function.__name__ for function in RewardColumns(rubric).functions] == ["order", "coverage", "correctness"]
+
+
+def test_a_judge_that_is_gone_fails_all_columns():
+    async def rubric(**_):
+        raise JudgeUnavailable("gone")
+
+    async def ask_all():
+        functions = RewardColumns(rubric).functions
+        return await asyncio.gather(*(one(completions=[]) for one in functions), return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(ask_all())] == ["gone"] * 3
 
 
 def test_a_missing_verdict_is_none_and_leaves_the_means_alone():
@@ -203,8 +242,14 @@ def test_soft_verdicts_are_shown_as_they_are():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"reward": "legal"}, "legit, order_only"), ({"gate_penalty": 1.0}, "0 or below")],
-    ids=["unknown reward", "a reward for being gated"],
+    [
+        ({"reward": "legal"}, "legit, order_only, decoupled, coverage_floor"),
+        ({"gate_penalty": 1.0}, "0 or below"),
+        ({"reward": "coverage_floor", "gate_penalty": 0.0}, "below 0"),
+        ({"coverage_floor": 1.5}, r"in \[0, 1\]"),
+        ({"coverage_floor_rate": 0.0}, "above 0"),
+    ],
+    ids=["unknown reward", "a reward for being gated", "no telling what is gated", "a floor out of reach", "no rate"],
 )
 def test_impossible_rewards_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

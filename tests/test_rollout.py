@@ -5,6 +5,7 @@ import json
 import re
 import threading
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -13,15 +14,24 @@ from data.cases import Case, Issue
 from rewards.early import EarlyJudge
 from rewards.gates import GateConfig
 from rewards.judge import JudgeConfig, judge_batch, load_judge
-from tests.fake_llm_server import FakeLLM, payload, verdict
+from tests.fake_llm_server import HANGING, FakeLLM, payload, verdict
 from tests.tiny_policy import write_policy
 from tests.training_runs import Workshop
-from train.rollout import EarlyStart, tell_of_each
+from train.rollout import EarlyStart, Watch, ignore
+from train.stopping import Preempted, Stopping
 
 pytestmark = pytest.mark.slow
 
 LENGTHS = [40, 4, 12, 1, 24]
 PROMPTS = [[10 + n, 20, 30 + n] for n in range(len(LENGTHS))]
+
+
+def go_on():
+    """No end is asked for."""
+
+
+def seed_of(index, ids):
+    return 100 * index
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +67,9 @@ def test_a_colocated_engine_tells_of_each_completion_and_returns_what_it_did(llm
     prompts = [{"prompt_token_ids": ids} for ids in PROMPTS]
     expected = written(llm.generate(prompts, sampling_params=sampling, use_tqdm=False))
     told = []
-    tell_of_each(SimpleNamespace(mode="colocate", llm=llm), lambda index, ids: told.append((index, list(ids))))
+    Watch(lambda index, ids: told.append((index, list(ids))), go_on, seed_of).over(
+        SimpleNamespace(mode="colocate", llm=llm)
+    )
     assert written(llm.generate(prompts, sampling_params=sampling, use_tqdm=False)) == expected
     assert [index for index, _ in told] == [3, 1, 2, 4, 0]  # the shortest first
     assert all(ids == list(expected[index][1]) for index, ids in told)
@@ -85,6 +97,7 @@ def test_a_colocated_engine_has_completions_judged_while_it_writes_others(llm):
         start = EarlyStart(
             trainer, early, cases={"c": case}, gates=GateConfig(gate_truncated=False), end_token_ids=set()
         )
+        Watch(start.finished, go_on, seed_of).over(generation)
         start.begin_batch(["c"] * len(LENGTHS))
         sampling = [SamplingParams(temperature=0, max_tokens=n, ignore_eos=True) for n in (2, 2, 2, 2, 120)]
         llm.generate([{"prompt_token_ids": ids} for ids in PROMPTS], sampling_params=sampling, use_tqdm=False)
@@ -112,14 +125,14 @@ def test_a_server_is_asked_for_each_completion_by_the_process_that_needs_it():
     settings = {
         "mode": "server", "server_base_url": None, "repetition_penalty": 1.0, "temperature": 0.7, "top_p": 1.0,
         "top_k": 0, "min_p": None, "max_completion_length": 9, "logprobs": 0, "structured_outputs_regex": None,
-        "generation_kwargs": {"seed": 3},
+        "generation_kwargs": {"presence_penalty": 0.5},
     }  # fmt: skip
     waited, told = [], []
-    accelerator = SimpleNamespace(is_main_process=True, wait_for_everyone=lambda: waited.append(True))
+    accelerator = SimpleNamespace(is_main_process=True, process_index=1, wait_for_everyone=lambda: waited.append(True))
     with FakeLLM(served) as server:
         client = VLLMClient(base_url=server.base_url.removesuffix("/v1"))
         generation = SimpleNamespace(vllm_client=client, accelerator=accelerator, **settings)
-        tell_of_each(generation, lambda index, ids: told.append((index, ids)))
+        Watch(lambda index, ids: told.append((index, ids)), go_on, seed_of).over(generation)
         prompts, completions, logprobs, token_ids = generation.generate(
             prompts=PROMPTS, images=None, num_generations=5, profiler=None
         )
@@ -130,10 +143,34 @@ def test_a_server_is_asked_for_each_completion_by_the_process_that_needs_it():
     assert token_ids == [[ids] for ids in completions]
     assert told == [(n, [100 + n]) for n in (4, 3, 2, 1, 0)]
     body = server.requests[0].body
-    asked = {name: body[name] for name in ("n", "temperature", "top_p", "min_p", "max_tokens", "logprobs", "seed")}
+    asked = {
+        name: body[name]
+        for name in ("n", "temperature", "top_p", "min_p", "max_tokens", "logprobs", "presence_penalty")
+    }
     assert asked == {
-        "n": 1, "temperature": 0.7, "top_p": 1.0, "min_p": 0.0, "max_tokens": 9, "logprobs": 0, "seed": 3
+        "n": 1, "temperature": 0.7, "top_p": 1.0, "min_p": 0.0, "max_tokens": 9, "logprobs": 0, "presence_penalty": 0.5
     }  # fmt: skip
+    seeds = {request.body["prompt"][0][0]: request.body["seed"] for request in server.requests}
+    assert seeds == {10 + n: 100 * (5 + n) for n in range(5)}  # the places after those of rank 0
+
+
+def test_a_generation_is_given_up_when_the_run_is_to_end():
+    from trl.generation.vllm_client import VLLMClient
+
+    stopping = Stopping()
+    accelerator = SimpleNamespace(is_main_process=True, process_index=0, wait_for_everyone=lambda: None)
+    settings = dict.fromkeys(
+        ("server_base_url", "repetition_penalty", "temperature", "top_p", "top_k", "min_p", "max_completion_length",
+         "logprobs", "structured_outputs_regex"), None)  # fmt: skip
+    with FakeLLM(lambda _: HANGING) as server:
+        client = VLLMClient(base_url=server.base_url.removesuffix("/v1"))
+        generation = SimpleNamespace(
+            mode="server", vllm_client=client, accelerator=accelerator, generation_kwargs={}, **settings
+        )
+        Watch(ignore, partial(stopping.look, 1), seed_of).over(generation)
+        threading.Timer(0.3, stopping.ask, [Preempted("SIGTERM")]).start()
+        with pytest.raises(Preempted):
+            generation.generate(prompts=PROMPTS, images=None, num_generations=5)
 
 
 @pytest.mark.parametrize("overlaps", [True, False], ids=["overlap", "barrier"])

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from data.cases import Claim, Issue
 from data.endpoint import Reply, Unusable
 from rewards.answer import visible
-from rewards.rubric import ANSWER_CHARS, fence, parse, prompt_version, render, response_format
+from rewards.rubric import fence, judge_words, parse, prompt_version, render, response_format
 from rewards.score import Judgment
 
+ANSWER_CHARS = judge_words("ko").answer_chars
 ISSUE = Issue(
     "1.2",
     "연체차임의 공제",

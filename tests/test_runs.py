@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
+from data.command import InputError
 from eval.engine import Policy, find_policy, lora_rank, weights_id
-from eval.results import InputError
 from eval.runs import find_checkpoints, has_whole_weights, read_run
 
 CONFIG = """\

@@ -29,6 +29,27 @@ def test_a_good_reply_is_read(content):
     assert read_shaped(reply(content), SHAPE) == GOOD
 
 
+def test_what_a_value_quotes_is_left_in_it():
+    quoting = {"issues": [{"id": "</think>", "kind": "a"}]}
+    assert read_shaped(reply(f"<think>가</think> 나</think>\n{json.dumps(quoting)}"), SHAPE) == quoting
+    assert read_shaped(reply('{"text": "</think>"}'), {"text": 9}) == {"text": "</think>"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "legal", "illegal", "schema"),
+    [
+        (bool, [True, False], [1, 0, "true", None], {"type": "boolean"}),
+        (range(3), [0, 2], [3, -1, 1.0, True, "1", None], {"type": "integer", "enum": [0, 1, 2]}),
+    ],
+)
+def test_truth_and_numbers_are_taken_strictly(shape, legal, illegal, schema):
+    assert json_schema({"it": shape})["properties"] == {"it": schema}
+    assert [read_shaped(reply(json.dumps({"it": value})), {"it": shape})["it"] for value in legal] == legal
+    for value in illegal:
+        with pytest.raises(Unusable, match="it must be"):
+            read_shaped(reply(json.dumps({"it": value})), {"it": shape})
+
+
 def test_a_reply_in_the_reasoning_is_read():
     assert read_shaped(reply("", reasoning=json.dumps(GOOD)), SHAPE) == GOOD
 
@@ -40,6 +61,7 @@ def test_a_reply_in_the_reasoning_is_read():
         ('{"issues": [', "length", "length", "--max-tokens"),
         ("{}", "content_filter", "filtered", "withheld"),
         ("그 쟁점은", "stop", "unusable", "no JSON"),
+        ('{"issues": [], "issues": []}', "stop", "unusable", "a key occurs twice"),
         ("[]", "stop", "unusable", "the reply must be an object with the keys issues"),
         ('{"issues": {}}', "stop", "unusable", "the reply.issues must be a list"),
         ('{"issues": [{"id": 1, "kind": "a"}]}', "stop", "unusable", r"the reply.issues\[0\].id must be a text"),

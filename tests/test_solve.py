@@ -72,6 +72,26 @@ def test_every_case_is_asked_and_every_response_kept(solve, tmp_path, capsys):
     assert "42 in, 18 out, cost 0.00078" in capsys.readouterr().out
 
 
+def test_law_stands_in_the_request_and_in_the_settings(solve, tmp_path, cases, capsys):
+    record = case_record("법")
+    record["issues"][1]["relevant_law"] = ["민법 제460조: 변제는 채무의 내용에 따른 현실의 제공으로 하여야 한다."]
+    cases.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+    with FakeLLM(in_turn(completion("답"))) as server:
+        assert solve(server, "--retriever", "gold") == 0
+        asked = server.requests[0].body["messages"][-1]["content"]
+        assert asked.index("1. 민법 제460조: 변제는") < asked.index(record["question"])
+        assert (
+            json.loads((tmp_path / "responses.meta.json").read_text(encoding="utf-8"))["retrieval"]["retriever"]
+            == "gold"
+        )
+        capsys.readouterr()
+        assert solve(server) == 2
+        assert "retrieval" in capsys.readouterr().err
+        assert solve(server, "--retriever", "bm25") == 2
+        assert "retriever_index must be set" in capsys.readouterr().err
+        assert len(server.requests) == 1
+
+
 def test_samples_are_numbered_and_added_later_without_asking_again(solve, tmp_path):
     with FakeLLM(in_turn(completion("답"))) as server:
         solve(server)

@@ -1,13 +1,11 @@
 """Figures of graded sets, worked out by hand, and the table that shows them."""
 
-import io
-
 import pytest
-from rich.console import Console
 
 from data.cases import Case, Issue
 from eval.results import Grade, Response
-from eval.summary import interval_cell, summarize_grades, summary_table
+from eval.summary import summarize_grades, summary_sheet
+from eval.tables import print_sheets, text
 from rewards.score import Judgment, score_case
 
 CASES = {
@@ -52,10 +50,9 @@ def test_without_a_grade_there_are_counts_and_no_means():
     assert figures["num_cases"] == 0
 
 
-def test_the_table_shows_difficulties_by_level():
-    console = Console(width=128, file=io.StringIO())
-    console.print(summary_table("a title", summarize_grades(GRADES, CASES)))
-    text = console.file.getvalue()
+def test_the_table_shows_difficulties_by_level(capsys):
+    print_sheets([summary_sheet("a title", summarize_grades(GRADES, CASES))])
+    text = capsys.readouterr().out
     heading = next(line for line in text.splitlines() if "easy" in line)
     assert heading.split() == ["all", "easy", "hard", "macro"]
     assert "5.50 [5.00,6.00]" in text
@@ -63,4 +60,5 @@ def test_the_table_shows_difficulties_by_level():
 
 
 def test_what_was_not_scored_is_a_dash():
-    assert interval_cell(summarize_grades({}, CASES), "mean/score") == "-"
+    sheet = summary_sheet("a title", summarize_grades({}, CASES))
+    assert [text(cell) for cell in sheet.rows[0]] == ["score", "–"]

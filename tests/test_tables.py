@@ -1,7 +1,6 @@
 """One table in three dresses."""
 
-from eval.summary import print_tables
-from eval.tables import Change, Share, Sheet, text, to_latex, to_rich
+from eval.tables import Change, Share, Sheet, print_sheets, text, to_latex
 from eval.tallies import Estimate
 
 UP, NONE = Change(Estimate(1.234, 0.5, 2)), Change(Estimate(-0.1, -0.3, 0.1))
@@ -26,7 +25,7 @@ def test_cells_in_words():
 
 
 def test_the_terminal_shows_names_as_they_are(capsys):
-    print_tables([to_rich(SHEET)])
+    print_sheets([SHEET])
     shown = capsys.readouterr().out
     assert "[red]" in shown
     assert "0.50 [0.25,0.75]" in shown

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eval.metrics import bootstrap_means, interval
+from data.bootstrap import bootstrap_means, interval
 from eval.tallies import Estimate, Tally, estimate
 from rewards.score import Score
 

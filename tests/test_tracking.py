@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from simulated_run import write_simulated_run
 
+from data.command import InputError
 from eval.compare import main
 from eval.graded import read_inputs
 from eval.metrics import PARTS
-from eval.results import InputError
 from eval.summary import summarize_grades
 from eval.tracking import VERDICT_COLUMNS, Evaluated, case_set_id, log_checkpoints, tracked_figures, verdict_rows
 from eval.wandb_history import History, compare_histories, history_sheet, read_history

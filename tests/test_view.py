@@ -1,12 +1,16 @@
 """A case is shown as its tree, each statement above the judgment's words that support it."""
 
 import json
+import re
+from html import unescape
 
 import pytest
 from fake_llm_server import FakeLLM
 from judgment_replay import JUDGMENTS, replay
 
 from data.build import main as build
+from data.loading import load_cases
+from data.side_by_side import page
 from data.view import main
 
 
@@ -59,3 +63,34 @@ def test_what_is_not_there_is_said(built, capsys, arguments, complaint):
     path = built if arguments else built.with_name("none.jsonl")
     assert main([str(path), *arguments]) == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_the_page_marks_in_the_judgment_what_supports_each_statement(built, tmp_path):
+    out = tmp_path / "page.html"
+    assert main([str(built), "--html", str(out), "--limit", "2"]) == 0
+    html = out.read_text(encoding="utf-8")
+    for case, line in zip(load_cases(built), built.with_name("judgments.jsonl").read_text().splitlines(), strict=True):
+        judgment = json.loads(line)["text"]
+        section = html.split("<section>")[1 + [c.id for c in load_cases(built)].index(case.id)]
+        shown = section.split('<div class="judgment">')[1].split("</div>")[0]
+        assert unescape(re.sub("<[^>]*>", "", shown)).strip("\n") == judgment.strip("\n")
+        span = next(s for s in case.extra["spans"] if s["kind"] == "conclusion" and s["score"] == 100)
+        marks = re.findall(r'<mark data-keys="([^"]*)">(.*?)</mark>', shown, re.DOTALL)
+        key = re.search(rf'data-key="(c\d-{span["issue"]}-conclusion-0)"', section)[1]
+        found = unescape("".join(text for keys, text in marks if key in keys.split(" ")))
+        assert found == "".join(judgment[start:end] for start, end in span["at"])
+        for issue in case.sub_issues:
+            assert all(step in unescape(section) for step in (*issue.analysis, *issue.relevant_law, issue.conclusion))
+
+
+def test_markup_in_a_case_or_its_judgment_is_text_on_the_page(tmp_path):
+    evil = "<script>alert(1)</script>\"'&"
+    issue = {"id": "1", "summary": evil, "claim": [{"claimer": evil, "content": evil}], "conclusion": evil}
+    root = {"id": "", "summary": "", "claim": [], "conclusion": evil}
+    span = {"issue": "1", "kind": "conclusion", "place": 0, "score": 90.0, "at": [[0, 8]]}
+    record = {"doc_id": evil, "question": evil, "answer": evil, "issues": [root, issue], "spans": [span]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record), encoding="utf-8")
+    html = page(load_cases(tmp_path / "a.jsonl"), {evil: evil})
+    assert html.count("<script") == 1  # our own
+    assert "alert(1)" in html
+    assert re.search(r'<mark data-keys="c0-1-conclusion-0">&lt;script&gt;</mark>', html)

@@ -34,6 +34,17 @@ def test_lessons_tell_none_of_the_cases_to_train_and_test_on():
     assert not taught & {record["question"] for record in generate(0, "test", 200)}
 
 
+def test_lessons_with_law_have_it_before_most_questions_and_no_number_to_learn():
+    taught = [case for case, _ in lessons(WarmStart(num_clean_steps=60, num_noisy_steps=0, statutes=True))]
+    with_law = [case for case in taught if case.question.startswith("1. ")]
+    assert 0.5 < len(with_law) / len(taught) < 0.8
+    laws = {law for case in taught for issue in case.issues for law in issue.relevant_law if "조례" in law}
+    by_town = {law.partition("제1조")[0] for law in laws}
+    assert len(laws) > 2 * len(by_town)  # the same town's ordinance sets one number here and another there
+    own = [any(law in case.question for issue in case.issues for law in issue.relevant_law) for case in with_law]
+    assert all(own)
+
+
 def test_lessons_of_a_world_with_the_order_first_begin_with_it():
     assert all(
         answer.startswith("주문: ") for _, answer in lessons(WarmStart(**{**vars_of(SHORT), "order_first": True}))

@@ -64,9 +64,11 @@ def test_what_is_wrong_is_told_with_file_and_line(tmp_path, content, message):
 
 
 def test_a_missing_file_names_those_that_are_there(tmp_path):
-    (tmp_path / "mini.yaml").write_text("a: 1")
-    with pytest.raises(ConfigError, match=r"nini\.yaml: no such file; there are .*mini\.yaml"):
+    for name in ("mini.yaml", ".pre-commit-config.yaml"):
+        (tmp_path / name).write_text("a: 1")
+    with pytest.raises(ConfigError) as caught:
         read_flat_yaml(tmp_path / "nini.yaml")
+    assert str(caught.value) == f"{tmp_path}/nini.yaml: no such file; there are {tmp_path}/mini.yaml"
 
 
 def test_a_folder_is_no_file(tmp_path):

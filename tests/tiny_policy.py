@@ -10,7 +10,7 @@ CHAT_TEMPLATE = (
 SPECIAL_TOKENS = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 
-def write_policy(directory: Path, seed: int = 0) -> Path:
+def write_policy(directory: Path, seed: int = 0, max_length: int = 512) -> Path:
     """A float32 Qwen3 of 0.1M random weights with a byte-level tokenizer; another seed gives another model.
 
     The weights are far from zero, so that greedy decoding wanders instead of repeating one token.
@@ -18,7 +18,7 @@ def write_policy(directory: Path, seed: int = 0) -> Path:
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    tokenizer = _tokenizer()
+    tokenizer = _tokenizer(max_length)
     tokenizer.save_pretrained(directory)
     torch.manual_seed(seed)
     config = Qwen3Config(
@@ -29,7 +29,7 @@ def write_policy(directory: Path, seed: int = 0) -> Path:
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=32,
-        max_position_embeddings=512,
+        max_position_embeddings=max_length,
         tie_word_embeddings=True,
         initializer_range=0.3,
         eos_token_id=tokenizer.eos_token_id,
@@ -78,7 +78,7 @@ def copy_as_checkpoint(source: Path, run_dir: Path, step: int) -> Path:
     return checkpoint
 
 
-def _tokenizer():
+def _tokenizer(max_length: int = 512):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -92,7 +92,7 @@ def _tokenizer():
         eos_token=SPECIAL_TOKENS[1],
         pad_token=SPECIAL_TOKENS[0],
         additional_special_tokens=SPECIAL_TOKENS[2:],
-        model_max_length=512,
+        model_max_length=max_length,
     )
     fast.chat_template = CHAT_TEMPLATE
     return fast

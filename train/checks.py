@@ -1,10 +1,12 @@
 """Combinations of settings that cannot work, each found before anything heavy loads."""
 
 import importlib.util
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rewards.schemes import SCHEMES
 from train.checkpoint_dirs import find_checkpoints, is_whole
 from train.evaluation import BEST_BY
 from train.options import UNKNOWN, Option
@@ -12,6 +14,15 @@ from train.plan import plan_step
 
 _SET_BY_TRL = {"n": "num_generations", "max_tokens": "max_completion_length"}
 _SAMPLING_KEYS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+_LOWEST = {
+    "learning_rate": 0,
+    "weight_decay": 0,
+    "max_grad_norm": 0,
+    "warmup_steps": 0,
+    "beta": 0,
+    "epsilon": 0,
+    "save_total_limit": 1,
+}
 _TRACKERS = ("wandb", "trackio")
 
 
@@ -21,6 +32,7 @@ def find_conflicts(values: Mapping[str, Any], options: Mapping[str, Option], num
     changed = {name for name, default in known.items() if values[name] != default}
     rules: tuple[Callable[[], Iterator[str]], ...] = (
         lambda: _required(values),
+        lambda: _numbers(values),
         lambda: _batch(values, num_processes),
         lambda: _sampling(values),
         lambda: _reward(values),
@@ -40,6 +52,24 @@ def _required(values: Mapping[str, Any]) -> Iterator[str]:
     ):
         if not values[name]:
             yield f"{name} must be set: {what}"
+
+
+def _numbers(values: Mapping[str, Any]) -> Iterator[str]:
+    """Numbers that transformers and TRL would trip over when the model is loaded, or take without a word."""
+    for name, low in _LOWEST.items():
+        if values[name] is not None and not low <= values[name] < math.inf:
+            yield f"{name} must be a number of at least {low}, got {values[name]}"
+    for name in ("seed", "data_seed"):
+        if values[name] is not None and not 0 <= values[name] < 2**32:
+            yield f"{name} must be a whole number from 0 to {2**32 - 1}, got {values[name]}"
+    if values["max_steps"] == 0 or values["max_steps"] < -1:
+        yield f"max_steps must be 1 or more, or -1: then num_train_epochs says how long; got {values['max_steps']}"
+    if not 0 < values["num_train_epochs"] < math.inf:
+        yield f"num_train_epochs must be above 0, got {values['num_train_epochs']}"
+    for what in ("logging", "save", "eval"):
+        steps = values[f"{what}_steps"]
+        if values[f"{what}_strategy"] == "steps" and steps is not None and not 0 < steps < math.inf:
+            yield f"{what}_steps must be above 0, got {steps}; {what}_strategy: no switches it off"
 
 
 def _batch(values: Mapping[str, Any], num_processes: int) -> Iterator[str]:
@@ -75,8 +105,8 @@ def _sampling(values: Mapping[str, Any]) -> Iterator[str]:
         yield f"top_k must be 0 (off), got {values['top_k']}: it biases the importance ratio just as top_p does"
     if values["min_p"]:
         yield f"min_p must be null or 0 (off), got {values['min_p']}: it biases the importance ratio just as top_p does"
-    if values["temperature"] <= 0:
-        yield f"temperature must be above 0, got {values['temperature']}: greedy completions of a group are all alike"
+    if not 0 < values["temperature"] < math.inf:
+        yield f"temperature must be a number above 0, got {values['temperature']}: greedy completions are all alike"
     for name in values["generation_kwargs"] or {}:
         if name in _SAMPLING_KEYS or name in _SET_BY_TRL:
             yield f"generation_kwargs: {name} has a key of its own, set {_SET_BY_TRL.get(name, name)} instead"
@@ -93,8 +123,11 @@ def _reward(values: Mapping[str, Any]) -> Iterator[str]:
                 f"{name} ({values[name]:g}) must be below ddp_timeout ({values['ddp_timeout']}): "
                 "ranks that wait longer than that for a slow judge are ended; lower the one or raise the other"
             )
-    if values["reward_weights"] and len(values["reward_weights"]) != 1:
-        yield f"reward_weights must have one member, for there is one reward; got {values['reward_weights']}"
+    weights, usual = values["reward_weights"], list(SCHEMES[values["reward"]].weights)
+    if weights and (len(weights) != len(usual) or min(weights) < 0 or not any(weights)):
+        yield f"reward_weights must be three numbers, those of order, coverage and correctness; got {weights}"
+    elif weights and weights != usual and values["reward"] != "decoupled":
+        yield f"reward_weights are {usual} with reward: {values['reward']}; only decoupled takes others, got {weights}"
     if values["remove_unused_columns"]:
         yield "remove_unused_columns must be false: the reward finds its case by the column doc_id"
 
@@ -121,7 +154,11 @@ def _evaluation(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _checkpoints(values: Mapping[str, Any], num_processes: int) -> Iterator[str]:
+    if values["enable_jit_checkpoint"]:
+        yield "enable_jit_checkpoint must be false: SIGTERM is heard anyway, in a wait for the judge too"
     resume, output_dir = values["resume_from_checkpoint"], values["output_dir"]
+    if output_dir and (files := [path for path in (Path(output_dir), *Path(output_dir).parents) if path.is_file()]):
+        yield f"output_dir must be a folder, and {files[0]} is a file: choose another"
     if resume and resume != "latest" and not is_whole(Path(resume)):
         yield f"resume_from_checkpoint: {resume} is no whole checkpoint (trainer_state.json is missing); or say latest"
     if output_dir and not resume and not values["dry_run"] and (found := find_checkpoints(Path(output_dir))):

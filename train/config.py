@@ -3,17 +3,21 @@
 import argparse
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from data.contexts import RetrievalConfig
 from rewards.gates import GateConfig
 from rewards.judge_config import EVAL_PREFIX, JudgeConfig, eval_judge_settings
-from rewards.reward import RewardConfig
+from rewards.schemes import SCHEMES, RewardConfig
+from train.alert_rules import AlertConfig
 from train.checks import find_conflicts
+from train.curriculum import CurriculumConfig
 from train.evaluation import EvaluationConfig
 from train.keys import known_options, nested_problems
+from train.layout import ClusterConfig
 from train.options import UNKNOWN, Option, suggest
 from train.parity import ParityConfig
 from train.rollout import RolloutConfig
@@ -36,6 +40,13 @@ class DataConfig:
     prompt_style: Literal["court", "bare"] = field(
         default="court", metadata={"help": "court: instructions and question; bare: the question alone (mini world)."}
     )
+    retriever_dropout: float = field(
+        default=0.0, metadata={"help": "Share of the training cases that get no law, so that the policy needs none."}
+    )
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.retriever_dropout <= 1:
+            raise ValueError(f"retriever_dropout must lie in [0, 1], got {self.retriever_dropout}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +58,10 @@ class RunConfig:
     )
 
 
-OWN = (RunConfig, DataConfig, RewardConfig, GateConfig, JudgeConfig, RolloutConfig, EvaluationConfig, ParityConfig)
+OWN = (
+    RunConfig, DataConfig, RetrievalConfig, RewardConfig, GateConfig, JudgeConfig, RolloutConfig, EvaluationConfig,
+    ParityConfig, CurriculumConfig, AlertConfig, ClusterConfig,
+)  # fmt: skip
 
 # One answer a case, whatever the batch; the best checkpoint is that of the best score there, if there is one at all.
 _EVALUATING = {"num_generations_eval": 1, "metric_for_best_model": "eval_score"}
@@ -64,6 +78,7 @@ class Settings:
     values: Mapping[str, Any]
     dry_run: bool
     data: DataConfig
+    retrieval: RetrievalConfig
     reward: RewardConfig
     gates: GateConfig
     judge: JudgeConfig
@@ -71,6 +86,9 @@ class Settings:
     evaluation: EvaluationConfig
     rollout: RolloutConfig
     parity: ParityConfig
+    curriculum: CurriculumConfig
+    alerts: AlertConfig
+    cluster: ClusterConfig
     training: Mapping[str, Any]
     model: Mapping[str, Any]
 
@@ -110,8 +128,18 @@ class Settings:
             raise ConfigError([str(error)]) from error
 
 
-def read_settings(arguments: Sequence[str]) -> Settings:
+def num_launched(_: Mapping[str, Any]) -> int:
+    """Processes of this run, as accelerate launch has it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def read_settings(
+    arguments: Sequence[str], num_processes: Callable[[Mapping[str, Any]], int] = num_launched
+) -> Settings:
     """The checked configuration that the command line asks for.
+
+    Args:
+        num_processes: how many of them will train, told from the value of every key.
 
     Raises:
         ConfigError: every problem that was found, each with its line or option.
@@ -142,14 +170,25 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     problems += [f"{where[name]}: {problem}" for name in given for problem in nested_problems(name, given[name])]
     if problems:
         raise ConfigError(problems)
-    return _settings(given, options, where)
+    return _settings(given, options, where, num_processes)
 
 
-def _settings(given: Mapping[str, Any], options: Mapping[str, Option], where: Mapping[str, str]) -> Settings:
+def _settings(
+    given: Mapping[str, Any],
+    options: Mapping[str, Option],
+    where: Mapping[str, str],
+    num_processes: Callable[[Mapping[str, Any]], int],
+) -> Settings:
     defaults = {name: None if option.default is UNKNOWN else option.default for name, option in options.items()}
     values = {**defaults, **given}
-    num_processes = int(os.environ.get("WORLD_SIZE", "1"))
-    problems = find_conflicts(values, options, num_processes)
+    problems = find_conflicts(values, options, num_processes(values))
+    scheme = SCHEMES[values["reward"]]
+    if given.get("multi_objective_aggregation", scheme.aggregation) != scheme.aggregation:
+        problems.append(f"multi_objective_aggregation is {scheme.aggregation} with reward: {values['reward']}; drop it")
+    of_scheme = {
+        "reward_weights": values["reward_weights"] or list(scheme.weights),
+        "multi_objective_aggregation": scheme.aggregation,
+    }
     own: dict[type, Any] = {}
     for config in OWN:
         try:
@@ -168,9 +207,10 @@ def _settings(given: Mapping[str, Any], options: Mapping[str, Option], where: Ma
     ours = {f.name for config in OWN for f in dataclasses.fields(config)}
     return Settings(
         given=given,
-        values=values,
+        values=values | of_scheme,
         dry_run=own[RunConfig].dry_run,
         data=own[DataConfig],
+        retrieval=own[RetrievalConfig],
         reward=own[RewardConfig],
         gates=own[GateConfig],
         judge=own[JudgeConfig],
@@ -178,7 +218,11 @@ def _settings(given: Mapping[str, Any], options: Mapping[str, Option], where: Ma
         evaluation=own[EvaluationConfig],
         rollout=own[RolloutConfig],
         parity=own[ParityConfig],
-        training={name: value for name, value in given.items() if name not in of_model | of_eval_judge | ours},
+        curriculum=own[CurriculumConfig],
+        alerts=own[AlertConfig],
+        cluster=own[ClusterConfig],
+        training={name: value for name, value in given.items() if name not in of_model | of_eval_judge | ours}
+        | of_scheme,
         model={name: value for name, value in given.items() if name in of_model},
     )
 

@@ -9,7 +9,7 @@ from rewards.judge import Judge
 from rewards.mini_judge import MiniJudge
 from rewards.preflight import UnfitJudge, preflight
 from train.config import Settings
-from train.inputs import check_prompts_fit, load_tokenizer
+from train.inputs import Ask, check_prompts_fit, load_tokenizer
 from train.plan import StepPlan, describe
 from train.yaml_file import ConfigError
 
@@ -25,6 +25,7 @@ def dry_run(
     plan: StepPlan,
     cases: Sequence[Case],
     eval_cases: Sequence[Case],
+    ask: Ask,
     judge: Judge | MiniJudge,
     eval_judge: Judge | MiniJudge | None = None,
 ) -> None:
@@ -46,7 +47,7 @@ def dry_run(
     )
     longest = check_prompts_fit(
         [*cases, *eval_cases],
-        settings.data.prompt_style,
+        ask,
         tokenizer,
         settings["chat_template_kwargs"] or {},
         settings["vllm_max_model_length"],
@@ -69,10 +70,10 @@ def try_judge(
     Raises:
         ConfigError: the judge is not fit for the run.
     """
-    issue = max((issue for case in cases for issue in case.issues), key=lambda issue: len(str(issue)))
+    case, issue = max(((case, issue) for case in cases for issue in case.issues), key=lambda pair: len(str(pair[1])))
     ids = tokenizer(_PROSE * (1 + max_completion_length // 10), add_special_tokens=False)["input_ids"]
     answer: str = tokenizer.decode(ids[:max_completion_length])
     try:
-        return asyncio.run(preflight(judge, (issue, answer)))
+        return asyncio.run(preflight(judge, (issue, answer), case.language))
     except UnfitJudge as error:
         raise ConfigError([f"judge: {error}\n(judge_preflight: false trains without this trial)"]) from error

@@ -1,4 +1,4 @@
-"""Settings that torch, vLLM, W&B and their like read from the environment once, when they are loaded."""
+"""What a training process needs of its environment before it loads anything heavy."""
 
 import netrc
 import os
@@ -7,20 +7,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-QUIET = {
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "WARNING",
-    "TOKENIZERS_PARALLELISM": "false",  # tokenizers warn at every fork otherwise
-    "TRL_EXPERIMENTAL_SILENCE": "1",
-}
-ON_CPU = {
-    "OMP_NUM_THREADS": "1",  # threads that wait for one another cost a small model more than they bring
-    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; vLLM would reserve most of the machine
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # two runs must not be bound to the same cores
-    "TORCHDYNAMO_DISABLE": "1",  # compiling takes half a minute at each start and saves a small model nothing
-    "VLLM_USE_AOT_COMPILE": "0",
-}
+from data.environment import set_defaults
 
 
 def prepare_environment(use_cpu: bool, environ: MutableMapping[str, str] = os.environ) -> None:
@@ -29,8 +16,7 @@ def prepare_environment(use_cpu: bool, environ: MutableMapping[str, str] = os.en
     A process that no launcher has given a rank gets a port of its own: two runs on one machine would meet on 29500,
     which torch takes by default and TRL tries first.
     """
-    for name, value in (QUIET | ON_CPU if use_cpu else QUIET).items():
-        environ.setdefault(name, value)
+    set_defaults(use_cpu, {"TRL_EXPERIMENTAL_SILENCE": "1"}, environ)
     if "RANK" not in environ:
         environ["MASTER_PORT"] = str(_free_port())
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from data.cases import Case
 from data.jsonl import Appender
 from rewards.answer import final_answer, is_empty
+from rewards.exploitation import exploitation
 from rewards.judge import Judge, JudgeConfig, judge_batch
 from rewards.mini_judge import MiniJudge
-from rewards.score import Score, nothing_found, score_case
+from rewards.score import Judgment, Score, nothing_found, score_case
 
 if TYPE_CHECKING:
     from train.trainer import Trainer
@@ -53,7 +54,8 @@ class EvaluationConfig:
 class Evaluation:
     """Evaluates a trainer's present policy on fixed cases, each with its prompt's token ids.
 
-    Its judge is an object of its own: what it is asked must not appear in the figures of the training judge.
+    Its judge is an object of its own: what it is asked must not appear in the figures of the training judge. So is
+    `training_judge`, which is asked about the same answers where it is another one, with its settings.
     """
 
     cases: Sequence[tuple[Case, list[int]]]
@@ -61,11 +63,13 @@ class Evaluation:
     judging: JudgeConfig
     sampling: Sampling
     output_dir: Path
+    training_judge: tuple[Judge | MiniJudge, JudgeConfig] | None = None
 
     def run(self, trainer: "Trainer") -> dict[str, float]:
         """The figures of `summarize`, the same on every rank, each of which answers its share of the cases.
 
-        One line with them and every case's score goes to eval_in_training.jsonl.
+        With another training judge, those of `exploitation` too, as eval_exploitation and so on, NaN where not
+        defined. One line with them and every case's score goes to eval_in_training.jsonl.
         """
         from accelerate.utils import gather_object
 
@@ -74,9 +78,17 @@ class Evaluation:
         with sampling_at(trainer, TEMPERATURES[self.sampling]):
             ids, _ = trainer._generate_single_turn([ids for _, ids in own], None, {}, num_generations=1)
         answers = map(final_answer, trainer.processing_class.batch_decode(ids, skip_special_tokens=True))
-        scores = self._score([(case, answer) for (case, _), answer in zip(own, answers, strict=True)], trainer)
+        items = [(case, answer) for (case, _), answer in zip(own, answers, strict=True)]
+        verdicts = _judged(items, self.judge, self.judging, trainer)
+        quorum = self.judging.judge_quorum
+        scores = [score_case(case, one, quorum) for (case, _), one in zip(items, verdicts, strict=True)]
         by_id = dict(gather_object([(case.id, score) for (case, _), score in zip(own, scores, strict=True)]))
         figures = summarize(list(by_id.values())) | {"eval_step": float(trainer.state.global_step)}
+        if self.training_judge is not None:
+            others = _judged(items, *self.training_judge, trainer)
+            both = gather_object([(case.id, *two) for (case, _), *two in zip(items, others, verdicts, strict=True)])
+            told = exploitation({id: other for id, other, _ in both}, {id: own for id, _, own in both})
+            figures |= {f"eval_{name}": math.nan if share is None else share for name, share in told.items()}
         if trainer.is_world_process_zero():
             finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
             about = {"sampling": self.sampling, "judge": self.judging.judge_model or self.judging.judge}
@@ -84,16 +96,17 @@ class Evaluation:
                 file.append(about | finite | {"scores": {id: score and asdict(score) for id, score in by_id.items()}})
         return figures
 
-    def _score(self, items: Sequence[tuple[Case, str]], trainer: "Trainer") -> list[Score | None]:
-        """As eval/grade.py scores: a gate turns nothing away, and an empty answer treats no issue without a call."""
-        judged = [item for item in items if not is_empty(item[1])]
-        batch = judge_batch(self.judge, judged, self.judging.judge_deadline_s)
-        verdicts = iter(asyncio.run_coroutine_threadsafe(batch, trainer.async_loop).result())
-        self.judge.stats.take()
-        return [
-            score_case(case, nothing_found(case) if is_empty(answer) else next(verdicts), self.judging.judge_quorum)
-            for case, answer in items
-        ]
+
+def _judged(
+    items: Sequence[tuple[Case, str]], judge: Judge | MiniJudge, judging: JudgeConfig, trainer: "Trainer"
+) -> list[Mapping[str, Judgment | None]]:
+    """As eval/grade.py judges: a gate turns nothing away, and an empty answer treats no issue without a call."""
+    judged = [item for item in items if not is_empty(item[1])]
+    waiting = trainer.stopping.unless_stopped(judge_batch(judge, judged, judging.judge_deadline_s))
+    verdicts = iter(asyncio.run_coroutine_threadsafe(waiting, trainer.async_loop).result() or ())
+    trainer.stopping.agree(trainer.accelerator.num_processes)
+    judge.stats.take()
+    return [nothing_found(case) if is_empty(answer) else next(verdicts) for case, answer in items]
 
 
 def summarize(scores: Sequence[Score | None]) -> dict[str, float]:

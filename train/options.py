@@ -9,6 +9,7 @@ import difflib
 import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def suggest(name: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
     return f": did you mean {near[0]}?" if near else ""
 
 
-def options_of(path: Path, class_name: str, vocabulary: Path | None = None) -> dict[str, Option]:
+@cache
+def options_of(path: Path, class_name: str, vocabulary: Path | None = None) -> Mapping[str, Option]:
     """The public fields of the dataclass `class_name` in the file `path`, without those that it inherits.
 
     Type aliases and enums are looked up in the same file, then in `vocabulary`.

@@ -1,5 +1,9 @@
-"""The arithmetic of a run: what one generation makes, what the judge is asked for it, and how often."""
+"""The arithmetic of a run: what one generation makes, what the judge is asked for it, and how often.
 
+`python -m train.plan` divides a job of many GPUs by it (`train.job`).
+"""
+
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,6 +59,15 @@ def plan_step(values: Mapping[str, Any], num_processes: int) -> StepPlan:
     )
 
 
+def describe_generation(plan: StepPlan) -> str:
+    """What one generation makes, in a sentence."""
+    return (
+        f"a generation: {int(plan.prompts)} prompts x {plan.num_generations} = {plan.completions:,} completions, "
+        f"at most {plan.completions * plan.max_completion_length:,} tokens; "
+        f"{float(plan.updates):g} optimiser steps of {plan.completions_per_update:,} completions learn from it"
+    )
+
+
 def describe(plan: StepPlan, values: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
     """The plan in sentences, for these cases: processes, a generation, its judge calls, the whole run."""
     prompts = int(plan.prompts)
@@ -68,9 +81,7 @@ def describe(plan: StepPlan, values: Mapping[str, Any], cases: Sequence[Case]) -
     is_mini = values["judge"] == "mini"
     return [
         f"processes: {plan.num_processes}, as accelerate launch has it",
-        f"a generation: {prompts} prompts x {plan.num_generations} = {plan.completions:,} completions, "
-        f"at most {plan.completions * plan.max_completion_length:,} tokens; "
-        f"{float(plan.updates):g} optimiser steps of {plan.completions_per_update:,} completions learn from it",
+        describe_generation(plan),
         "judge: exact, no calls"
         if is_mini
         else f"judge: one call per issue, {num_issues:.1f} issues a case (mean of {len(cases):,}, the order counted): "
@@ -79,3 +90,9 @@ def describe(plan: StepPlan, values: Mapping[str, Any], cases: Sequence[Case]) -
         f"completions" + ("" if is_mini else f", {generations * calls:,.0f} judge calls")
         + f"; each case is seen {generations * prompts / len(cases):.2f} times",
     ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    from train.job import main
+
+    sys.exit(main())

@@ -7,7 +7,7 @@ outputs; only the call that used to return when all was written tells of each co
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from train.trainer import Trainer
 
 Listener = Callable[[int, Sequence[int]], None]  # the prompt's index and the completion's tokens
+LOOK_S = 0.5  # between looks at whether the run is to end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +58,14 @@ class EarlyStart:
         self._end_token_ids = end_token_ids
         self._doc_ids: list[str] = []
         self._offset = _first_own_prompt(trainer.vllm_generation)
-        tell_of_each(trainer.vllm_generation, self._finished)
 
     def begin_batch(self, doc_ids: list[str]) -> None:
         """The next completions are to the prompts of these cases."""
         self._doc_ids = doc_ids
         self._loop.call_soon_threadsafe(self._judge.discard)
 
-    def _finished(self, index: int, ids: Sequence[int]) -> None:
+    def finished(self, index: int, ids: Sequence[int]) -> None:
+        """The completion to the prompt of that place is written: where it is of this rank, its judging begins."""
         own = index - self._offset * len(self._doc_ids)
         if 0 <= own < len(self._doc_ids):
             self._loop.call_soon_threadsafe(self._begin, self._cases[self._doc_ids[own]], ids)
@@ -75,34 +76,54 @@ class EarlyStart:
             self._judge.begin(case, answer)
 
 
-def tell_of_each(generation: Any, on_finished: Listener) -> None:
-    """Make TRL's VLLMGeneration tell of each completion when it is finished; what it returns stays the same."""
-    if generation.mode == "colocate":
-        generation.llm.generate = partial(_step_by_step, generation.llm, on_finished)
-        return
-    if not generation.accelerator.is_main_process:
-        generation.vllm_client = _client(generation)
-    generation.generate = partial(_one_by_one, generation, on_finished)
+def ignore(_index: int, _ids: Sequence[int]) -> None:
+    """A listener to whom a finished completion is nothing."""
 
 
-def _step_by_step(llm: Any, on_finished: Listener, prompts: Any, sampling_params: Any, use_tqdm: bool) -> list[Any]:
+@dataclass(frozen=True)
+class Watch:
+    """What TRL's VLLMGeneration does besides writing: tell of each completion, look whether to go on, draw by seeds.
+
+    Args:
+        look: called time and again while it writes; raises what is to end it.
+        seed_of: of a completion that a server writes, from its place among those of all ranks and its prompt's tokens.
+            A server draws for whoever asks, so that only seeds make a resumed run write what it would have written
+            without the interruption, and so many ranks what one rank would have.
+    """
+
+    finished: Listener
+    look: Callable[[], None]
+    seed_of: Callable[[int, Sequence[int]], int]
+
+    def over(self, generation: Any) -> None:
+        """Watch this VLLMGeneration from now on; what it returns stays the same."""
+        if generation.mode == "colocate":
+            generation.llm.generate = partial(_step_by_step, generation.llm, self)
+            return
+        if not generation.accelerator.is_main_process:
+            generation.vllm_client = _client(generation)
+        generation.generate = partial(_one_by_one, generation, self)
+
+
+def _step_by_step(llm: Any, watch: Watch, prompts: Any, sampling_params: Any, use_tqdm: bool) -> list[Any]:
     """What `LLM.generate` does, with the engine's steps in our hands."""
     request_ids = llm.enqueue(prompts, sampling_params, use_tqdm=use_tqdm)
     # vLLM knows a request as "7-1c0ffee5" and gives its output back under "7".
     index_of = {request_id.partition("-")[0]: index for index, request_id in enumerate(request_ids)}
     outputs: list[Any] = [None] * len(request_ids)
     while llm.llm_engine.has_unfinished_requests():
+        watch.look()
         for output in llm.llm_engine.step():
             if output.finished:
                 index = index_of[output.request_id]
                 outputs[index] = output
-                on_finished(index, output.outputs[0].token_ids)
+                watch.finished(index, output.outputs[0].token_ids)
     return outputs
 
 
 def _one_by_one(
     generation: Any,
-    on_finished: Listener,
+    watch: Watch,
     prompts: list[list[int]],  # repeated already, once for each completion
     profiler: Any = None,
     **_: Any,
@@ -123,15 +144,24 @@ def _one_by_one(
         max_tokens=generation.max_completion_length,
         logprobs=generation.logprobs,
         structured_outputs_regex=generation.structured_outputs_regex,
-        generation_kwargs=generation.generation_kwargs,
     )
     outputs: list[dict[str, Any]] = [{}] * len(prompts)
-    with profiler or nullcontext(), ThreadPoolExecutor(len(prompts)) as pool:
-        asked = {pool.submit(ask, [ids]): index for index, ids in enumerate(prompts)}
-        for request in as_completed(asked):
-            index = asked[request]
-            outputs[index] = request.result()
-            on_finished(index, outputs[index]["completion_ids"][0])
+    first = generation.accelerator.process_index * len(prompts)  # of all ranks' prompts, which are as many on each
+    pool = ThreadPoolExecutor(len(prompts))
+    try:
+        with profiler or nullcontext():
+            asked = {}
+            for index, ids in enumerate(prompts):
+                seeded = {"seed": watch.seed_of(first + index, ids), **generation.generation_kwargs}
+                asked[pool.submit(ask, [ids], generation_kwargs=seeded)] = index
+            while asked:
+                watch.look()
+                for request in wait(asked, LOOK_S, FIRST_COMPLETED).done:
+                    index = asked.pop(request)
+                    outputs[index] = request.result()
+                    watch.finished(index, outputs[index]["completion_ids"][0])
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # of a run that ends nobody waits for the rest
     names = ("prompt_ids", "completion_ids", "logprobs", "logprob_token_ids")
     prompt_ids, completion_ids, logprobs, logprob_token_ids = (
         [output[name][0] for output in outputs] for name in names

@@ -2,7 +2,9 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,3 +49,28 @@ def start_tracking(training: "GRPOConfig", project: str | None, config: Mapping[
             dir=output_dir,
             config=dict(config),
         )
+        wandb.log = _until_lost(wandb.log)
+
+
+def finish_tracking(status: int) -> None:
+    """Close the W&B run, if this process has one, before it ends with that status."""
+    if wandb := sys.modules.get("wandb"):
+        _until_lost(wandb.finish)(exit_code=status)
+
+
+def _until_lost(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call; when W&B's own process is gone, a message and nothing more.
+
+    Slurm sends SIGTERM to every process of a step, and that one dies of it while we have a checkpoint to write.
+    """
+    from wandb.errors import Error
+
+    @wraps(call)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except (OSError, Error) as error:
+            print(f"W&B is lost ({error}); what it misses is in metrics.jsonl", file=sys.stderr)
+            return None
+
+    return called

@@ -11,27 +11,17 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
-
 from data.cases import Case
+from data.law import Document
 from data.mini import generate, gold_answer, issue_line, join_answer
 from data.mini_law import kinds
+from data.mini_statutes import TOWNS, law_book
+from data.progress import progress_bar
 from data.prompts import build_prompt
 from data.records import from_record
 from train.mini_model import CHAT_TEMPLATE, SHAPE, build_model, build_tokenizer
@@ -43,6 +33,7 @@ Example = tuple[list[int], list[int]]  # token ids of a prompt and of its answer
 
 STAMP_NAME = "warm_start.json"
 NUM_STAMPED_CASES = 100  # a change to the mini world shows in one of them
+LESSON_BOOKS, CASES_A_BOOK, LAW_FRAC = 1_000_000, 40, 2 / 3  # seeds of law books beyond those of any test
 IGNORED = -100  # the label that the loss leaves out
 
 
@@ -60,6 +51,7 @@ class WarmStart:
     batch_size: int = 8  # the number of steps matters more than what is in them
     learning_rate: float = 4e-3
     vocab_size: int = 1408
+    statutes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("num_clean_steps", "num_noisy_steps"):
@@ -109,13 +101,15 @@ def teach(settings: WarmStart, path: Path) -> None:
         optimizer, settings.learning_rate, total_steps=len(batches) + 1, pct_start=0.03, cycle_momentum=False
     )
     model.train()
-    for batch in _with_progress(batches):
-        loss = model(**_padded(batch, tokenizer.pad_token_id)).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
+    with progress_bar("warm start", len(batches)) as advance:
+        for batch in batches:
+            loss = model(**_padded(batch, tokenizer.pad_token_id)).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            advance()
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)
 
@@ -124,17 +118,34 @@ def lessons(settings: WarmStart) -> list[tuple[Case, str]]:
     """Cases of the split "lesson", each once, with the answer to teach: right ones first, noisy ones last."""
     num_clean = settings.num_clean_steps * settings.batch_size
     num_noisy = settings.num_noisy_steps * settings.batch_size
-    records = generate(
-        settings.seed,
-        "lesson",
-        num_clean + num_noisy,
-        undecidable_frac=settings.undecidable_frac,
-        order_first=settings.order_first,
-    )
-    cases = [from_record(record) for record in records]
+    world: dict[str, Any] = {"undecidable_frac": settings.undecidable_frac, "order_first": settings.order_first}
+    if settings.statutes:
+        cases = _lessons_with_law(settings.seed, num_clean + num_noisy, world)
+    else:
+        cases = [from_record(record) for record in generate(settings.seed, "lesson", num_clean + num_noisy, **world)]
     rng = random.Random(settings.seed)
     clean = [(case, gold_answer(case.answer, case.extra["mini"])) for case in cases[:num_clean]]
     return clean + [(case, noisy_answer(case, rng, settings)) for case in cases[num_clean:]]
+
+
+def _lessons_with_law(seed: int, num_cases: int, world: Mapping[str, Any]) -> list[Case]:
+    """Cases under many law books, so that no number can be learned, two of three with the law that settles them.
+
+    It stands before the question as retrieval puts it there, for half of them beside another town's.
+    """
+    rng = random.Random(f"lessons with law, {seed}")
+    cases: list[Case] = []
+    while len(cases) < num_cases:
+        statutes = LESSON_BOOKS + rng.randrange(LESSON_BOOKS)
+        book = law_book(statutes)
+        for record in generate(statutes, "lesson", CASES_A_BOOK, statutes=statutes, **world):
+            case = from_record(record)
+            own, kind = case.question.partition("시에서")[0], case.extra["mini"]["kind"]
+            towns = rng.choice([[own], rng.sample([own, rng.choice(TOWNS["lesson"])], 2)])
+            laws = [Document("", "statute", *book.ordinance(town, kind)) for town in dict.fromkeys(towns)]
+            shown = laws if rng.random() < LAW_FRAC else ()
+            cases.append(replace(case, question=build_prompt(case, "bare", shown)[0]["content"]))
+    return cases[:num_cases]
 
 
 def noisy_answer(case: Case, rng: random.Random, settings: WarmStart) -> str:
@@ -162,7 +173,8 @@ def _stamp(settings: WarmStart) -> dict[str, Any]:
     """What tells one warm start from another: its settings, the model's shape, and a sample of the world."""
     sample = json.dumps(generate(settings.seed, "lesson", NUM_STAMPED_CASES), sort_keys=True)
     world = hashlib.sha256(sample.encode()).hexdigest()
-    return {**asdict(settings), "shape": SHAPE, "chat_template": CHAT_TEMPLATE, "world": world}
+    told = {name: value for name, value in asdict(settings).items() if name != "statutes" or value}
+    return {**told, "shape": SHAPE, "chat_template": CHAT_TEMPLATE, "world": world}
 
 
 def _example(tokenizer: "PreTrainedTokenizerFast", case: Case, answer: str) -> Example:
@@ -194,17 +206,6 @@ def _padded(batch: Sequence[Example], pad_id: int) -> dict[str, Any]:
     return {"input_ids": torch.tensor(ids), "labels": torch.tensor(labels)}
 
 
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        return TaskProgressColumn.render_speed(task.finished_speed or task.speed)
-
-
-def _with_progress(batches: Sequence[Sequence[Example]]) -> Iterator[Sequence[Example]]:
-    columns = (TextColumn("warm start"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        yield from progress.track(batches)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Writes the base model, or says that it is there."""
     parser = argparse.ArgumentParser(
@@ -224,6 +225,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         type=float,
         default=WarmStart.undecidable_frac,
         help="how often the facts leave an issue open",
+    )
+    parser.add_argument(
+        "--statutes", action="store_true", help="teach to read the law before a question, see data/mini.py"
     )
     parser.add_argument("--order-first", action="store_true", help="teach to begin with the order instead of ending so")
     args = vars(parser.parse_args(argv))

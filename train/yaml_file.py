@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
+from data.command import InputError
 
-class ConfigError(ValueError):
+
+class ConfigError(InputError):
     """The configuration cannot be run; one line per problem, each with where it is and what would be right."""
 
     def __init__(self, problems: list[str]) -> None:
@@ -136,5 +138,5 @@ def _reason(error: yaml.YAMLError) -> str:
 
 
 def _others(path: Path) -> str:
-    found = sorted(str(other) for other in path.parent.glob("*.yaml"))
+    found = sorted(str(other) for other in path.parent.glob("[!.]*.yaml"))
     return f"; there are {', '.join(found)}" if found else ""

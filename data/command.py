@@ -1,0 +1,93 @@
+"""What commands have in common: their exit statuses, the types of their options, the options that say which cases."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+class InputError(ValueError):
+    """What the user gave cannot be worked with; says what it is and what would be right."""
+
+
+class NoAnswerError(Exception):
+    """Whoever is asked, a judge or an endpoint, has ceased to answer; says what came instead."""
+
+
+def run_command(
+    parser: argparse.ArgumentParser,
+    work: Callable[[argparse.Namespace], int | None],
+    argv: Sequence[str] | None = None,
+    kept: str = "",
+) -> int:
+    """Does a command's work and returns its exit status.
+
+    0 when all is done; 1 when `work` returns how many things are left undone, or nobody answers any more; 2 with one
+    message for wrong input; 130 when interrupted. Any other exception is a bug and keeps its traceback.
+
+    Args:
+        kept: of a command that can go on, where that is which it has got so far; {out} stands for its option --out.
+    """
+    args = parser.parse_args(argv)
+    goes_on = f"{kept.format_map(vars(args))}; the same command goes on from there." if kept else ""
+    try:
+        return 1 if work(args) else 0
+    except KeyboardInterrupt:
+        print(f"\nStopped. {goes_on}".rstrip(" "), file=sys.stderr)
+        return 130
+    except NoAnswerError as error:
+        print(f"{error}\n{goes_on}".rstrip("\n"), file=sys.stderr)
+        return 1
+    except (InputError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def number(low: float, high: float = math.inf) -> Callable[[str], float]:
+    """The type of an option that takes numbers of this range, its ends included, but for infinity.
+
+    >>> number(0, 1)("0.5")
+    0.5
+    """
+    legal = f"of at least {low:g}" if high == math.inf else f"in [{low:g}, {high:g}]"
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (low <= value <= high and math.isfinite(value)):
+            raise argparse.ArgumentTypeError(f"must be a number {legal}, got {text!r}")
+        return value
+
+    return read
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """An object written as JSON, as `--request` takes it."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f'must be a JSON object such as {{"top_p": 0.9}}, got {text!r}')
+    return value
+
+
+def add_case_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """The options that say which cases: a file or hub id, its split, and how many of them."""
+    parser.add_argument("--cases", required=required, help="case file (JSON Lines or Parquet) or hub id")
+    parser.add_argument("--split", help="the split of a hub data set")
+    parser.add_argument(
+        "--on-invalid", default="error", choices=("error", "skip"), help="what to do with invalid cases"
+    )
+    parser.add_argument("--limit", type=positive, help="only the first so many cases")

@@ -1,0 +1,91 @@
+"""What is kept beside the files of an evaluation, so that two that do not belong together are never mixed."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from data.cases import Case
+from data.command import InputError
+from data.jsonl import write_json
+
+
+class SettingsError(InputError):
+    """A file was begun with other settings than it is now to be continued with; says which differ."""
+
+
+def pin_settings(path: str | Path, settings: Mapping[str, Any]) -> None:
+    """Keep the settings that a file is made with beside it; later runs must have the same.
+
+    Raises:
+        SettingsError: settings that differ from those of the first run.
+        InputError: the file is damaged.
+    """
+    path = Path(path)
+    if not path.exists():
+        write_json(path, settings)
+        return
+    first = read_settings(path)
+    differing = [
+        f"  {name}: {first.get(name)!r} then, {settings.get(name)!r} now"
+        for name in [*first, *(settings.keys() - first.keys())]
+        if first.get(name) != settings.get(name)
+    ]
+    if differing:
+        raise SettingsError(
+            f"{path.parent} was begun with other settings:\n" + "\n".join(differing) + "\n"
+            "Use the same settings to continue it, or another output to begin anew."
+        )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings that `pin_settings` kept.
+
+    Raises:
+        InputError: the file holds something else.
+    """
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        reason = f"it holds a JSON {type(settings).__name__}"
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, brackets in brackets without end
+        settings, reason = None, f"it is no JSON ({error})"
+    if not isinstance(settings, dict):
+        raise InputError(
+            f"{path} is damaged: {reason}, must hold one object {{...}} of the settings that the file beside it was "
+            "made with. Restore it from a copy, or make both anew in another output."
+        )
+    return settings
+
+
+def pin_cases(path: Path, cases: Iterable[Case]) -> None:
+    """Keep, case by case, a fingerprint of what is judged.
+
+    Raises:
+        SettingsError: as `check_cases` does.
+    """
+    write_json(path, check_cases(path, cases))
+
+
+def check_cases(path: Path, cases: Iterable[Case]) -> dict[str, str]:
+    """The fingerprints of cases, those that `pin_cases` kept in the file included; none where there is no file.
+
+    Raises:
+        SettingsError: a case has other issues, claims or conclusions than when its responses were graded.
+    """
+    known = read_settings(path) if path.is_file() else {}
+    now = {case.id: hashlib.sha256(repr(case.issues).encode("utf-8", "surrogatepass")).hexdigest() for case in cases}
+    if changed := sorted(id for id, print in now.items() if known.get(id, print) != print):
+        raise SettingsError(
+            f"{path.parent}: holds grades of {len(changed)} cases that have changed since, such as {changed[0]!r}: "
+            "give the cases of that time, or another output, or grade these anew with eval/grade.py --rejudge all"
+        )
+    return known | now
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file or folder to the first free NAME.old-1, NAME.old-2 ...; returns where it is."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.old-{number}")).exists():
+        number += 1
+    return path.rename(aside)

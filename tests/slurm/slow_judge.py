@@ -1,0 +1,37 @@
+"""A judge server for jobs on a test machine: fixed verdicts by the text alone, none at all while FOLDER/hang exists.
+
+python tests/slurm/slow_judge.py FOLDER --host 0.0.0.0 --port 8001
+"""
+
+import argparse
+import re
+import signal
+from pathlib import Path
+
+from tests.easy_judge import right_on_easy_questions
+from tests.fake_llm_server import HANGING, FakeLLM, Reply, Request, verdict
+
+
+def main() -> None:
+    """Serve until a signal ends it; each request leaves a line in FOLDER/requests."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    args = parser.parse_args()
+
+    def script(request: Request) -> Reply:
+        is_hanging = (args.folder / "hang").exists()
+        with (args.folder / "requests").open("a") as file:
+            file.write("hangs\n" if is_hanging else "answered\n")
+        if is_hanging:
+            return HANGING
+        draw = sum(re.sub("[0-9a-f]{8,}", "", request.text).encode()) % 4  # but for the run's own marks around it
+        return verdict(draw % 2 == 0, draw < 2)
+
+    with FakeLLM(right_on_easy_questions(script), host=args.host, port=args.port):
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()
