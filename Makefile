@@ -41,10 +41,10 @@ demo: $(VENV)/.cpu  ## cases, base model, GRPO, evaluated checkpoints, on two CP
 
 ENV = $(or $(wildcard $(VENV)/.gpu),$(VENV)/.cpu)
 
-test: $(ENV)  ## every test, real vLLM included (about 10 minutes on 2 cores)
-	$(BIN)/python -m pytest
+test: test-fast  ## every test, real vLLM included (about 10 minutes on 2 cores)
+	$(BIN)/python -m pytest -m slow
 
-test-fast: $(ENV)  ## the tests that need no torch, on two cores (about a minute)
+test-fast: $(ENV)  ## the tests that need no torch, on two cores (about 80 seconds)
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slurm: $(ENV)  ## jobs on a real Slurm of this machine, which it installs (Debian, as root); about 15 minutes on 2 cores

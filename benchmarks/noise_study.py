@@ -18,7 +18,7 @@ from benchmarks.simulated_noise import Noise, SimulatedNoisyJudge
 from data.cases import Case
 from data.jsonl import read_jsonl, write_json
 from data.loading import load_cases
-from eval.reliability import interval_alpha
+from eval.reliability import interval_alpha, pearson
 from rewards.mini_judge import MiniJudge
 from rewards.score import CORRECTNESS_POINTS, COVERAGE_POINTS, ORDER_POINTS, score_case
 
@@ -53,7 +53,8 @@ def agreement(noise: Noise, answers: Sequence[tuple[Case, str]]) -> tuple[float,
         return [score.total for score in scores if score is not None]
 
     both = np.array([asyncio.run(totals(judge)) for judge in (MiniJudge(), SimulatedNoisyJudge(noise))])
-    return float(interval_alpha(both, np.ones((1, len(answers))))[0]), float(np.corrcoef(both)[0, 1])
+    once = np.ones((1, len(answers)))
+    return float(interval_alpha(both, once)[0]), float(pearson(both, once)[0])
 
 
 def case_totals(line: Mapping[str, Any], place: int) -> dict[str, float]:
@@ -114,7 +115,7 @@ def draw(figures: Mapping[str, Mapping[str, Any]], families: Families, path: Pat
         axes.set_xlabel({"alpha": "Krippendorff's alpha of judge and truth", "correlation": "correlation"}[name])
         axes.grid(alpha=0.3)
     figure.axes[0].set_ylabel("held-out score of 10, exact, temperature 1")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.axes[1].legend(frameon=False, fontsize=8, loc="lower right")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 

@@ -16,8 +16,16 @@ from rich.table import Table
 
 from data.blocks import Folder, Plan
 from data.building import Advance, Builder, Meter, build_all, code_id, estimate
-from data.command import InputError, json_object, number, positive, run_command
-from data.endpoint import Endpoint
+from data.command import (
+    InputError,
+    add_endpoint_options,
+    endpoint_of,
+    json_object,
+    number,
+    positive,
+    request_of,
+    run_command,
+)
 from data.jsonl import write_json, write_jsonl
 from data.language import DEFAULT_LANGUAGE
 from data.selection import RULES_PATH, load_rules
@@ -40,8 +48,7 @@ def build(args: argparse.Namespace) -> int:
     figures: dict[str, Any] = {"read": plan.num_kept + len(plan.dropped), "dropped": len(plan.dropped)}
     reasons = Counter(reason.partition(": ")[0] for drop in plan.dropped for reason in drop["reasons"])
     figures |= {f"dropped/{reason}": count for reason, count in reasons.most_common()}
-    sampling = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
-    sampling = {name: value for name, value in sampling.items() if value is not None}
+    sampling = request_of(args)
 
     if args.dry_run:
         questions, tokens_in, tokens_out = estimate(plan, folder, args.model, DEFAULT_LANGUAGE, sampling)
@@ -50,14 +57,7 @@ def build(args: argparse.Namespace) -> int:
         _report("estimate; nothing was asked", figures, args.json)
         return 0
 
-    endpoint = Endpoint(
-        args.base_url,
-        args.model,
-        api_key_env=args.api_key_env,
-        timeout_s=args.timeout_s,
-        max_retries=args.max_retries,
-        max_concurrency=args.concurrency,
-    )
+    endpoint = endpoint_of(args)
     meter = Meter(endpoint.stats, tuple(args.price), args.budget)
     builder = Builder(endpoint, meter, DEFAULT_LANGUAGE, sampling)
     way = Store.key(code=code_id(), model=args.model, language=DEFAULT_LANGUAGE, sampling=sampling)
@@ -146,12 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there too")
     endpoint = parser.add_argument_group("the model")
-    endpoint.add_argument("--base-url", help="its endpoint, up to and with /v1")
     endpoint.add_argument("--model", required=True, help="its name there")
-    endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds the key")
-    endpoint.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
-    endpoint.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one reply")
-    endpoint.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
+    add_endpoint_options(endpoint, "its endpoint, up to and with /v1")
     endpoint.add_argument("--temperature", type=float, default=0.0)
     endpoint.add_argument("--max-tokens", type=int, default=12000, help="longest reply")
     endpoint.add_argument(

@@ -5,7 +5,10 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from data.endpoint import Endpoint
 
 
 class InputError(ValueError):
@@ -81,6 +84,39 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(f'must be a JSON object such as {{"top_p": 0.9}}, got {text!r}')
     return value
+
+
+def add_endpoint_options(parser: argparse._ActionsContainer, base_url_help: str) -> None:
+    """The options that say which OpenAI-compatible endpoint is asked, and how patiently."""
+    parser.add_argument("--base-url", help=base_url_help)
+    parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds its key")
+    parser.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
+    parser.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one reply")
+    parser.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
+
+
+def endpoint_of(args: argparse.Namespace) -> "Endpoint":
+    """The endpoint that the options name.
+
+    Raises:
+        InputError: no such URL, or no key for it.
+    """
+    from data.endpoint import Endpoint
+
+    return Endpoint(
+        args.base_url,
+        args.model,
+        api_key_env=args.api_key_env,
+        timeout_s=args.timeout_s,
+        max_retries=args.max_retries,
+        max_concurrency=args.concurrency,
+    )
+
+
+def request_of(args: argparse.Namespace) -> dict[str, Any]:
+    """What goes into each request besides the messages; null in --request takes a key out."""
+    request = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
+    return {name: value for name, value in request.items() if value is not None}
 
 
 def add_case_options(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

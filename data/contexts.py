@@ -86,7 +86,7 @@ def contexts_for(cases: Sequence[Case], config: RetrievalConfig, *, held_out: bo
     Raises:
         LawError: no index, one of another corpus, a leak, or a case without the claims that are to be searched for.
     """
-    if config.retriever == "none":
+    if config.retriever == "none" or not cases:
         return {}
     if config.retriever == "gold":
         found = {case.id: gold_documents(case) for case in cases}
@@ -128,7 +128,7 @@ def fit(documents: Sequence[Document], max_tokens: int, count: Callable[[str], i
     """The best documents that there is room for, each whole: one that is too long makes way for the next."""
     kept: list[Document] = []
     for document in documents:
-        num_tokens = count(document.shown)
+        num_tokens = count(f"{len(kept) + 1}. {document.shown}\n")  # as the prompt has it
         if num_tokens <= max_tokens:
             kept.append(document)
             max_tokens -= num_tokens

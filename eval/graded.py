@@ -72,7 +72,7 @@ def read_inputs(
     """
     found: list[tuple[str | None, int | None, Path]] = []
     for argument in arguments:
-        name, path = _named(argument)
+        name, path = named(argument)
         here = _grades_files(path, sampling)
         for step, file in here[-1:] if last_only else here:
             # A set with a name of the user's own stands for itself and is no point of a curve.
@@ -87,7 +87,7 @@ def read_inputs(
     return Inputs(tuple(sets), {id: case for id, case in cases.items() if id in answered}, cases_source)
 
 
-def _named(argument: str) -> tuple[str | None, Path]:
+def named(argument: str) -> tuple[str | None, Path]:
     """A name of the user's own, if any, and the path: "+RAG=outputs/rag" is both, an existing path is only that."""
     name, equals, path = argument.partition("=")
     if equals and not Path(argument).exists():

@@ -13,6 +13,7 @@ from data.command import InputError
 from data.jsonl import JsonlError, read_jsonl
 from eval.estimates import Panel
 from eval.expert_file import read_expert_file
+from eval.graded import named
 from eval.metrics import PARTS
 from eval.results import Response, complete_verdicts, response_of, verdicts_of
 from rewards.score import Judgment, Score, score_case
@@ -191,11 +192,8 @@ def code(judgment: Judgment | None, threshold: float) -> dict[str, float]:
 
 def named_path(spec: str) -> tuple[str, Path]:
     """NAME=PATH taken apart; a path alone gives its own name, or its folder's where all files have the same."""
-    name, equals, rest = spec.partition("=")
-    if equals and not Path(spec).exists():
-        return name, Path(rest)
-    path = Path(spec)
-    return (path.parent.name if path.stem in ("grades", "likert") else path.stem) or path.name, path
+    name, path = named(spec)
+    return name or (path.parent.name if path.stem in ("grades", "likert") else path.stem) or path.name, path
 
 
 def _read(path: Path) -> Iterator[tuple[Response, Marks, Any]]:

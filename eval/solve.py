@@ -11,7 +11,17 @@ from types import MappingProxyType
 from typing import Any
 
 from data.cases import Case
-from data.command import NoAnswerError, add_case_options, json_object, number, positive, run_command
+from data.command import (
+    NoAnswerError,
+    add_case_options,
+    add_endpoint_options,
+    endpoint_of,
+    json_object,
+    number,
+    positive,
+    request_of,
+    run_command,
+)
 from data.contexts import Contexts, RetrievalConfig, contexts_for, retrieval_settings
 from data.endpoint import Endpoint, EndpointError, Reply
 from data.jsonl import Appender
@@ -150,16 +160,8 @@ def solve(args: argparse.Namespace) -> int:
 
 
 def _solve_there(args: argparse.Namespace, missing: Sequence[Question], keep: Keep) -> int:
-    endpoint = Endpoint(
-        args.base_url,
-        args.model,
-        api_key_env=args.api_key_env,
-        timeout_s=args.timeout_s,
-        max_concurrency=args.concurrency,
-    )
-    request = {"temperature": args.temperature, "max_tokens": args.max_tokens} | args.request
-    wanted = {name: value for name, value in request.items() if value is not None}
-    lost = asyncio.run(ask_endpoint(endpoint, missing, keep, args.concurrency, wanted))
+    endpoint = endpoint_of(args)
+    lost = asyncio.run(ask_endpoint(endpoint, missing, keep, args.concurrency, request_of(args)))
     print(cost_line(endpoint.stats.tokens_in, endpoint.stats.tokens_out, args.prices))
     for kind, count in lost.most_common():
         print(f"{count} responses were lost ({kind}): {endpoint.stats.messages[kind]}", file=sys.stderr)
@@ -233,10 +235,7 @@ def _parser() -> argparse.ArgumentParser:
     law = parser.add_argument_group("law before the question, found by data/retrieve.py; the judge is not shown it")
     add_config_options(law, RetrievalConfig)
     endpoint = parser.add_argument_group("an endpoint")
-    endpoint.add_argument("--base-url", help="up to and with /v1; without it, vLLM runs the model in this process")
-    endpoint.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds its key")
-    endpoint.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
-    endpoint.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one response")
+    add_endpoint_options(endpoint, "up to and with /v1; without it, vLLM runs the model in this process")
     here = parser.add_argument_group("vLLM in this process")
     here.add_argument("--tensor-parallel-size", type=positive, default=1, help="GPUs that share one copy of the model")
     return parser

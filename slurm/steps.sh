@@ -25,7 +25,8 @@ role() { # role KIND NAME NODES GPUS PORT COMMAND...: a step of its own, in the 
     shift 3
     srun --overlap --job-name="$name" --nodelist="$nodes" --nodes="$(awk -F, '{print NF}' <<<"$nodes")" \
         --ntasks-per-node=1 --mem=0 ${SLURM_GPUS_ON_NODE:+--gpus-per-node=$gpus} "${CONTAINER[@]}" \
-        --output="$folder/$name.log" --open-mode=append bash slurm/role.sh "$kind" "$name" "$folder" "$@" &
+        --output="$folder/$name.log" --open-mode=append bash slurm/role.sh "$kind" "$name" "$folder" "$@" \
+        2>>"$folder/$name.log" & # what srun itself has to say
     pids[$name]=$!
 }
 running() { # running NAME: or its status is in ended[NAME]

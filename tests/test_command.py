@@ -50,7 +50,12 @@ def test_an_interrupted_command_that_keeps_nothing_says_no_more_than_that(capsys
 
 @pytest.mark.parametrize(
     ("read", "text", "value"),
-    [(positive, "12", 12), (number(0), "2.5", 2.5), (number(0, 1), "1", 1.0), (json_object, '{"a": null}', {"a": None})],
+    [
+        (positive, "12", 12),
+        (number(0), "2.5", 2.5),
+        (number(0, 1), "1", 1.0),
+        (json_object, '{"a": null}', {"a": None}),
+    ],
 )
 def test_legal_values_are_read(read, text, value):
     assert read(text) == value

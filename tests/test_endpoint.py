@@ -222,7 +222,8 @@ def test_cancelling_ends_promptly_and_frees_the_slot():
         async def cancel_then_ask():
             async with endpoint_at(server.base_url, max_concurrency=1, timeout_s=3600) as endpoint:
                 call = asyncio.create_task(endpoint.ask(QUESTION, content))
-                await asyncio.sleep(0.3)
+                while not server.requests:  # noqa: ASYNC110 - or the hanging reply would wait for the second question
+                    await asyncio.sleep(0.01)
                 started = time.perf_counter()
                 call.cancel()
                 with pytest.raises(asyncio.CancelledError):

@@ -30,7 +30,7 @@ def policy_server(model, log):
     environ = {**os.environ, **ON_CPU, "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
     with log.open("w") as file, subprocess.Popen(command, stdout=file, stderr=file, env=environ) as server:
         try:
-            deadline = time.monotonic() + 180
+            deadline = time.monotonic() + 600
             while not is_up(f"http://127.0.0.1:{port}/health"):
                 assert server.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
@@ -38,6 +38,10 @@ def policy_server(model, log):
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
+            try:
+                server.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                server.kill()  # one that is told to end while it starts may wait for ever
 
 
 def is_up(url):

@@ -230,6 +230,7 @@ def test_the_plan_of_a_configuration(name, capsys):
          'it would fit with vllm_enable_sleep_mode: true'),
         ("qwen7b", 1, 8, ("--vllm_gpu_memory_utilization", "0.2"), "raise vllm_gpu_memory_utilization"),
         ("qwen7b", 1, 8, ("--policy_gpus", "2"), "policy_gpus: 2 needs vllm_mode: server"),
+        ("qwen7b", 1, 8, ("--launch", "zero2"), "launch: zero2 undoes dtype: float32"),
         ("qwen7b", 1, 8, ("--launch", "single"), "launch: single is one process, and 8 GPUs are to train"),
         ("mini", 1, 2, ("--judge_gpus", "1"), "judge_gpus: 1 needs judge: endpoint"),
     ],

@@ -79,7 +79,8 @@ def test_the_builder_s_stages_lead_to_the_sample_once_its_judgment_is_in_parts(c
                            reasons_end=len(reasons), **nobody))  # fmt: skip
     replies = {"facts": {"facts": facts.split("\n")}, "statement": {"statement": facts}, "split": {"issues": []}}
     for stage in STAGES:
-        assert script_frac(messages(stage, draft, case.language)[0]["content"], case.language) > 0.7  # the keys of JSON are Latin
+        asked = messages(stage, draft, case.language)[0]["content"]
+        assert script_frac(asked, case.language) > 0.7  # the keys of JSON are Latin
         draft = stage.put(draft, replies.get(stage.name, {"issues": issues[1:]}))
     built = case_record(draft, case.language)
     assert {key: built[key] for key in ("question", "answer", "difficulty", "language")} == {

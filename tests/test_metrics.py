@@ -162,6 +162,6 @@ def test_the_difference_of_a_set_to_itself_is_zero(scores):
 def test_ten_thousand_resamples_of_300_cases_take_under_two_seconds():
     rng = np.random.default_rng(0)
     scores = {str(i): [score(*rng.uniform(size=3))] for i in range(300)}
-    started = time.perf_counter()
+    started = time.process_time()  # a busy machine is no failure
     summarize(scores, {case_id: ("easy", "medium", "hard")[int(case_id) % 3] for case_id in scores})
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

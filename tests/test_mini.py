@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -18,7 +19,11 @@ from rewards.mini_judge import MiniJudge, count_extra_issues
 from rewards.score import score_case
 
 NUM_CASES = 3000
-TRAIN = generate(0, "train", NUM_CASES)
+
+
+@cache
+def train():
+    return generate(0, "train", NUM_CASES)
 
 
 def as_case(record):
@@ -48,29 +53,29 @@ def sub_issues(records):
 
 def test_records_are_official_and_valid():
     keys = {"doc_id", "question", "answer", "issues", "difficulty", "mini"}
-    for record in TRAIN:
+    for record in train():
         assert record.keys() == keys
         case = as_case(record)  # validates the tree
         assert case.answer == record["answer"]
         assert record["mini"]["issues"].keys() == {issue.id for issue in case.sub_issues}
-    assert json.loads(json.dumps(TRAIN, ensure_ascii=False)) == TRAIN
+    assert json.loads(json.dumps(train(), ensure_ascii=False)) == train()
 
 
 def test_the_same_arguments_give_the_same_cases():
-    assert generate(0, "train", 50) == TRAIN[:50]
-    assert generate(1, "train", 50) != TRAIN[:50]
+    assert generate(0, "train", 50) == train()[:50]
+    assert generate(1, "train", 50) != train()[:50]
 
 
 def test_no_case_occurs_twice():
-    assert len({record["doc_id"] for record in TRAIN}) == NUM_CASES
-    assert len({record["question"] for record in TRAIN}) == NUM_CASES
+    assert len({record["doc_id"] for record in train()}) == NUM_CASES
+    assert len({record["question"] for record in train()}) == NUM_CASES
 
 
 def test_no_case_occurs_in_two_splits_whatever_the_seed_and_the_wording():
     seen = {
         split: {content(record) for seed in (0, 1) for record in generate(seed, split, 300)} for split in SPLIT_BUCKETS
     }
-    seen["train"] |= {content(record) for record in TRAIN}
+    seen["train"] |= {content(record) for record in train()}
     for one, other in combinations(seen, 2):
         assert not seen[one] & seen[other], (one, other)
 
@@ -86,14 +91,14 @@ def test_a_text_is_decided_alike_whatever_the_seed():
 
 
 def test_trees_have_three_to_eight_issues_and_all_depths_and_difficulties():
-    sizes = Counter(len(record["issues"]) - 1 for record in TRAIN)
+    sizes = Counter(len(record["issues"]) - 1 for record in train())
     assert set(sizes) == {3, 4, 5, 6, 7, 8}
-    assert {record["difficulty"] for record in TRAIN} == {"easy", "medium", "hard"}
-    assert max(id.count(".") for record in TRAIN for id in record["mini"]["issues"]) == 2
+    assert {record["difficulty"] for record in train()} == {"easy", "medium", "hard"}
+    assert max(id.count(".") for record in train() for id in record["mini"]["issues"]) == 2
 
 
 def test_ids_count_without_gaps():
-    for record in TRAIN:
+    for record in train():
         for id in record["mini"]["issues"]:
             parent, _, number = id.rpartition(".")
             siblings = [other for other in record["mini"]["issues"] if other.rpartition(".")[0] == parent]
@@ -103,7 +108,7 @@ def test_ids_count_without_gaps():
 
 def test_kinds_and_orders_are_balanced():
     by_kind = {kind.name: Counter() for kind in kinds()}
-    for record in TRAIN:
+    for record in train():
         by_kind[record["mini"]["kind"]][record["answer"]] += 1
     for name, orders in by_kind.items():
         num = orders.total()
@@ -113,7 +118,7 @@ def test_kinds_and_orders_are_balanced():
 
 
 def test_about_a_quarter_of_the_issues_cannot_be_decided():
-    issues = sub_issues(TRAIN)
+    issues = sub_issues(train())
     assert sum(not issue["decidable"] for issue in issues) / len(issues) == pytest.approx(0.25, abs=0.02)
 
 
@@ -128,7 +133,7 @@ def test_the_share_of_open_issues_can_be_set(frac):
 def test_the_question_tells_every_issue_in_one_of_its_wordings():
     law = {kind.name: {issue.name: issue for issue in kind.issues} for kind in kinds()}
     wordings = set()
-    for record in TRAIN[:300]:
+    for record in train()[:300]:
         sentences = re.split(r"(?<=\.) ", record["question"])
         told = list(record["mini"]["issues"].values())
         assert len(sentences) == len(told) + 2  # the purpose and the request
@@ -140,12 +145,12 @@ def test_the_question_tells_every_issue_in_one_of_its_wordings():
 
 
 def test_conclusions_are_sentences_with_the_right_particle():
-    conclusions = {issue["conclusion"] for record in TRAIN for issue in record["issues"][1:]}
+    conclusions = {issue["conclusion"] for record in train() for issue in record["issues"][1:]}
     assert {"변제를 인정한다.", "변제를 인정하지 않는다.", "소비대차 성립을 인정한다."} <= conclusions
 
 
 def test_the_well_formed_answer_earns_ten_and_names_nothing_else():
-    for record in TRAIN[:500]:
+    for record in train()[:500]:
         case = as_case(record)
         answer = gold_answer(record["answer"], record["mini"])
         assert score_case(case, asyncio.run(MiniJudge().judge_case(case, answer))).total == pytest.approx(10)
@@ -179,7 +184,7 @@ def test_the_command_writes_the_wanted_splits(tmp_path):
     main(["--out", str(tmp_path / "mini"), "--train", "30", "--test", "10"])
     assert sorted(path.name for path in (tmp_path / "mini").iterdir()) == ["test.jsonl", "train.jsonl"]
     lines = (tmp_path / "mini" / "train.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == TRAIN[:30]
+    assert [json.loads(line) for line in lines] == train()[:30]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -15,7 +16,11 @@ from rewards.mini_judge import MiniJudge
 
 NUMBERS = {word: number for number, word in WORDS.items()}
 SEED = 7
-TRAIN = generate(0, "train", 1500, statutes=SEED)
+
+
+@cache
+def train():
+    return generate(0, "train", 1500, statutes=SEED)
 
 
 def settled(record) -> dict:
@@ -37,7 +42,9 @@ def settled(record) -> dict:
     }
 
 
-SETTLED = [settled(record) for record in TRAIN]
+@cache
+def all_settled():
+    return [settled(record) for record in train()]
 
 
 def test_without_a_law_book_the_world_is_what_it_was():
@@ -46,13 +53,13 @@ def test_without_a_law_book_the_world_is_what_it_was():
 
 
 def test_the_ordinance_decides_by_its_number():
-    told = [one for one in SETTLED if one["told"] != "unclear"]
+    told = [one for one in all_settled() if one["told"] != "unclear"]
     assert all((NUMBERS[one["fact"]] > one["set"]) is (one["told"] == "holds") for one in told)
     assert {(NUMBERS[one["fact"]], one["set"]) for one in told} == {(m, n) for m in TOLD for n in SET}
 
 
 def test_the_facts_alone_say_nothing():
-    counts = Counter((one["kind"], one["fact"], one["told"]) for one in SETTLED if one["told"] != "unclear")
+    counts = Counter((one["kind"], one["fact"], one["told"]) for one in all_settled() if one["told"] != "unclear")
     for kind in ordinances():
         for number in TOLD:
             holds, fails = (counts[kind, WORDS[number], told] for told in ("holds", "fails"))
@@ -60,7 +67,7 @@ def test_the_facts_alone_say_nothing():
 
 
 def test_towns_of_the_splits_are_apart_and_every_number_is_as_frequent():
-    assert {one["town"] for one in SETTLED} == set(TOWNS["train"])
+    assert {one["town"] for one in all_settled()} == set(TOWNS["train"])
     towns = [town for split in TOWNS.values() for town in split]
     assert len(set(towns)) == len(towns)
     for split in TOWNS.values():

@@ -145,11 +145,11 @@ def law(id: str, text: str) -> Document:
 
 def test_laws_are_fitted_whole_from_the_best_down():
     laws = [law("a", "가" * 4), law("b", "나" * 9), law("c", "다" * 3)]
-    lengths = [len(one.shown) for one in laws]  # "a: 가가가가" is 7
-    assert lengths == [7, 12, 6]
-    assert [one.id for one in fit(laws, 25, len)] == ["a", "b", "c"]
-    assert [one.id for one in fit(laws, 13, len)] == ["a", "c"]  # no room for b: the next one gets it
-    assert fit(laws, 5, len) == ()
+    # "1. a: 가가가가" and its line end are 11 characters, the others 16 and 10
+    assert [one.id for one in fit(laws, 37, len)] == ["a", "b", "c"]
+    assert [one.id for one in fit(laws, 36, len)] == ["a", "b"]
+    assert [one.id for one in fit(laws, 21, len)] == ["a", "c"]  # no room for b: the next one gets it
+    assert fit(laws, 9, len) == ()
 
 
 def test_what_finds_no_room_is_told(folder, capsys):

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,13 @@ from data.records import from_record
 from train.warm_start import STAMP_NAME, WarmStart, lessons, noisy_answer, warm_start
 
 SCRIPT = Path(__file__).parents[1] / "train" / "warm_start.py"
-CASES = [from_record(record) for record in generate(0, "train", 1000)]
+
+
+@cache
+def cases_of_train():
+    return [from_record(record) for record in generate(0, "train", 1000)]
+
+
 SHORT = WarmStart(num_clean_steps=3, num_noisy_steps=2)
 
 
@@ -30,7 +37,7 @@ def test_lessons_are_right_answers_first_and_careless_ones_last():
 
 def test_lessons_tell_none_of_the_cases_to_train_and_test_on():
     taught = {case.question for case, _ in lessons(WarmStart(num_clean_steps=200, num_noisy_steps=0))}
-    assert not taught & {case.question for case in CASES}
+    assert not taught & {case.question for case in cases_of_train()}
     assert not taught & {record["question"] for record in generate(0, "test", 200)}
 
 
@@ -59,7 +66,7 @@ def test_a_careless_answer_is_well_formed_and_as_careless_as_was_set():
     settings = WarmStart(noisy_kept_frac=0.4, noisy_right_frac=0.5)
     rng = random.Random(0)
     num_issues = num_kept = num_right = num_orders_right = 0
-    for case in CASES:
+    for case in cases_of_train():
         *lines, order_line = noisy_answer(case, rng, settings).split("\n")
         decided = {
             issue["name"]: "인정" if issue["accepted"] else "부정" for issue in case.extra["mini"]["issues"].values()
@@ -72,7 +79,7 @@ def test_a_careless_answer_is_well_formed_and_as_careless_as_was_set():
         num_orders_right += order_line == f"주문: {case.answer}"
     assert num_kept / num_issues == pytest.approx(0.4, abs=0.03)
     assert num_right / num_kept == pytest.approx(0.5 + 0.5 / 2, abs=0.04)  # thrown among two
-    assert num_orders_right / len(CASES) == pytest.approx(0.5 + 0.5 / 4, abs=0.05)  # thrown among four
+    assert num_orders_right / len(cases_of_train()) == pytest.approx(0.5 + 0.5 / 4, abs=0.05)  # thrown among four
 
 
 def test_a_folder_that_no_warm_start_wrote_is_left_alone(tmp_path):

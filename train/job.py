@@ -14,25 +14,13 @@ from data.jsonl import JsonlError, read_jsonl, write_json
 from train.config import Settings, read_settings
 from train.layout import ClusterConfig, Layout, Place, PlanError, lay_out
 from train.measure import measure, table
-from train.memory import GIB, Shape, kv_tokens, phases, shape_of, trainer_gib
+from train.memory import fit
 from train.plan import StepPlan, describe_generation, plan_step
 from train.yaml_file import ConfigError
 
 SERVER = ("python", "-m", "vllm.entrypoints.openai.api_server")
 # A free string under another backend, or whitespace without end, is what broke one verdict in three.
 JUDGE_SCHEMA = ("--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}')
-SERVER_SHARE = 0.9  # of a GPU's memory, vLLM's own default
-ENGINE_GIB = 2.0  # of activations and graphs that an engine keeps beside weights and cache
-# What makes room, tried in this order, the ones before it kept.
-REMEDIES: tuple[tuple[str, Any], ...] = (
-    ("vllm_enable_sleep_mode", True),
-    ("gradient_checkpointing", True),
-    ("per_device_train_batch_size", 1),
-    ("launch", "zero2"),
-    ("launch", "zero3"),
-    ("vllm_gpu_memory_utilization", 0.3),
-    ("use_peft", True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +44,7 @@ def plan_job(settings: Settings, nodes: int, gpus_per_node: int) -> JobPlan:
         gpus_per_node = cluster.judge_gpus + cluster.policy_gpus + 1
     layout = lay_out(cluster, nodes, gpus_per_node)
     problems = _contradictions(values, cluster, layout)
-    figures, too_large = ({}, []) if settings["use_cpu"] else _memory(values, cluster, layout.num_trainers)
+    figures, too_large = ({}, []) if settings["use_cpu"] else fit(values, cluster, layout.num_trainers)
     if problems or too_large:
         raise PlanError("\n".join(problems + too_large))
     return JobPlan(cluster, layout, plan_step(values, layout.num_trainers), figures)
@@ -72,63 +60,14 @@ def _contradictions(values: Mapping[str, Any], cluster: ClusterConfig, layout: L
         problems.append(f"policy_gpus must be a multiple of vllm_tensor_parallel_size, got {cluster.policy_gpus}")
     if cluster.judge_gpus and values["judge"] != "endpoint":
         problems.append(f"judge_gpus: {cluster.judge_gpus} needs judge: endpoint; the exact judge takes no GPU")
+    if cluster.launch in ("zero2", "zero3") and values["bf16"] and values["use_peft"] and values["dtype"] == "float32":
+        problems.append(
+            f"launch: {cluster.launch} undoes dtype: float32, for DeepSpeed casts the base to bfloat16, in which "
+            "merging adapters drifts: launch: ddp or fsdp2, or dtype: bfloat16 to accept it"
+        )
     if cluster.launch == "single" and layout.num_trainers > 1:
         problems.append(f"launch: single is one process, and {layout.num_trainers} GPUs are to train: launch: ddp")
     return problems
-
-
-def _memory(values: Mapping[str, Any], cluster: ClusterConfig, num_trainers: int) -> tuple[dict[str, float], list[str]]:
-    """Estimated GiB and room for tokens by role, and what does not fit; nothing of a model whose shape is unknown."""
-    figures: dict[str, float] = {}
-    problems: list[str] = []
-    gib, policy = cluster.gpu_memory_gib, shape_of(values["model_name_or_path"])
-    if policy is not None:
-        parts = trainer_gib(policy, values, cluster.launch, num_trainers)
-        peaks = phases(parts, values, gib)
-        figures |= {f"trainer/{name}_gib": value for name, value in (parts | peaks).items()}
-        worst = max(peaks, key=lambda phase: peaks[phase])
-        if peaks[worst] > gib:
-            told = ", ".join(f"{name} {value:.1f}" for name, value in parts.items() if value)
-            problems.append(
-                f"a trainer needs {peaks[worst]:.0f} GiB of its GPU while it {worst}s, and it has {gib:.0f} ({told}); "
-                + _remedy(policy, values, cluster, num_trainers)
-            )
-        size, length = values["vllm_tensor_parallel_size"], values["vllm_max_model_length"] or 0
-        is_server = values["vllm_mode"] == "server"
-        share = SERVER_SHARE if is_server else values["vllm_gpu_memory_utilization"]
-        if values["use_vllm"] and (cluster.policy_gpus or not is_server):
-            figures["policy/kv_tokens"] = room = kv_tokens(policy, share * gib - ENGINE_GIB, size)
-            if room < length:
-                name = "vllm_tensor_parallel_size" if is_server else "vllm_gpu_memory_utilization"
-                problems.append(f"the policy's engine has room for {max(0, room):,.0f} tokens of KV cache and "
-                                f"vllm_max_model_length is {length:,}: raise {name}")  # fmt: skip
-    judge = shape_of(values["judge_model"]) if cluster.judge_gpus else None
-    if judge is not None:
-        rooms = {n: kv_tokens(judge, SERVER_SHARE * gib - ENGINE_GIB, n) for n in (1, 2, 4, 8)}
-        size = cluster.judge_tensor_parallel_size
-        figures["judge/kv_tokens"] = room = kv_tokens(judge, SERVER_SHARE * gib - ENGINE_GIB, size)
-        if room < cluster.judge_max_model_len:
-            fitting = [str(n) for n, tokens in rooms.items() if tokens >= cluster.judge_max_model_len]
-            problems.append(
-                f"{values['judge_model']} ({2 * judge.params / GIB:.0f} GiB) does not fit on {size} GPUs of {gib:.0f} "
-                f"GiB with one call of {cluster.judge_max_model_len:,} tokens: judge_tensor_parallel_size: "
-                f"{fitting[0] if fitting else 'none'} would do"
-            )
-    return figures, problems
-
-
-def _remedy(policy: Shape, values: Mapping[str, Any], cluster: ClusterConfig, num_trainers: int) -> str:
-    """The first change that makes a trainer fit, or else the fewest of them together."""
-    before = dict(values) | {"launch": cluster.launch}
-    shards = num_trainers > 1 and before["launch"] != "zero3"
-    useful = [(name, value) for name, value in REMEDIES if before[name] != value and (shards or name != "launch")]
-    for changes in [*([one] for one in useful), *(useful[:n] for n in range(2, len(useful) + 1))]:
-        after = before | dict(changes)
-        parts = trainer_gib(policy, after, after["launch"], num_trainers)
-        if max(phases(parts, after, cluster.gpu_memory_gib).values()) <= cluster.gpu_memory_gib:
-            told = [f"{name}: {json.dumps(after[name])}" for name in dict(changes)]
-            return f"it would fit with {', '.join(told)}"
-    return "take GPUs with more memory, more of them with launch: zero3, or a smaller policy"
 
 
 def judge_command(settings: Settings) -> list[str]:

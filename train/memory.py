@@ -10,8 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from train.layout import ClusterConfig
+
 GIB = 2**30
 OVERHEAD_GIB = 3.0
+SERVER_SHARE = 0.9  # of a GPU's memory, vLLM's own default
+ENGINE_GIB = 2.0  # of activations and graphs that an engine keeps beside weights and cache
+# What makes room: each is tried alone, then one after the other on top.
+REMEDIES: tuple[tuple[str, Any], ...] = (
+    ("vllm_enable_sleep_mode", True),
+    ("gradient_checkpointing", True),
+    ("per_device_train_batch_size", 1),
+    ("launch", "zero2"),
+    ("launch", "zero3"),
+    ("vllm_gpu_memory_utilization", 0.3),
+    ("use_peft", True),
+)
 _SIZES = {"float32": 4, "bfloat16": 2, "float16": 2, "auto": 2, None: 4}  # TRL loads float32 unless told
 
 
@@ -162,3 +176,57 @@ def kv_tokens(shape: Shape, share_gib: float, tensor_parallel_size: int) -> floa
     """Tokens for which an engine with so many GiB of each of its GPUs has room, its weights in half precision."""
     room = share_gib * GIB - 2 * shape.params / tensor_parallel_size
     return room / (shape.kv_bytes / tensor_parallel_size)
+
+
+def fit(values: Mapping[str, Any], cluster: ClusterConfig, num_trainers: int) -> tuple[dict[str, float], list[str]]:
+    """Estimated GiB and room for tokens by role, and what does not fit; nothing of a model whose shape is unknown."""
+    figures: dict[str, float] = {}
+    problems: list[str] = []
+    gib, policy = cluster.gpu_memory_gib, shape_of(values["model_name_or_path"])
+    if policy is not None:
+        parts = trainer_gib(policy, values, cluster.launch, num_trainers)
+        peaks = phases(parts, values, gib)
+        figures |= {f"trainer/{name}_gib": value for name, value in (parts | peaks).items()}
+        worst = max(peaks, key=lambda phase: peaks[phase])
+        if peaks[worst] > gib:
+            told = ", ".join(f"{name} {value:.1f}" for name, value in parts.items() if value)
+            problems.append(
+                f"a trainer needs {peaks[worst]:.0f} GiB of its GPU while it {worst}s, and it has {gib:.0f} ({told}); "
+                + _remedy(policy, values, cluster, num_trainers)
+            )
+        size, length = values["vllm_tensor_parallel_size"], values["vllm_max_model_length"] or 0
+        is_server = values["vllm_mode"] == "server"
+        share = SERVER_SHARE if is_server else values["vllm_gpu_memory_utilization"]
+        if values["use_vllm"] and (cluster.policy_gpus or not is_server):
+            figures["policy/kv_tokens"] = room = kv_tokens(policy, share * gib - ENGINE_GIB, size)
+            if room < length:
+                name = "vllm_tensor_parallel_size" if is_server else "vllm_gpu_memory_utilization"
+                problems.append(f"the policy's engine has room for {max(0, room):,.0f} tokens of KV cache and "
+                                f"vllm_max_model_length is {length:,}: raise {name}")  # fmt: skip
+    judge = shape_of(values["judge_model"]) if cluster.judge_gpus else None
+    if judge is not None:
+        rooms = {n: kv_tokens(judge, SERVER_SHARE * gib - ENGINE_GIB, n) for n in (1, 2, 4, 8)}
+        size = cluster.judge_tensor_parallel_size
+        figures["judge/kv_tokens"] = room = kv_tokens(judge, SERVER_SHARE * gib - ENGINE_GIB, size)
+        if room < cluster.judge_max_model_len:
+            fitting = [str(n) for n, tokens in rooms.items() if tokens >= cluster.judge_max_model_len]
+            problems.append(
+                f"{values['judge_model']} ({2 * judge.params / GIB:.0f} GiB) does not fit on {size} GPUs of {gib:.0f} "
+                f"GiB with one call of {cluster.judge_max_model_len:,} tokens: judge_tensor_parallel_size: "
+                f"{fitting[0] if fitting else 'none'} would do"
+            )
+    return figures, problems
+
+
+def _remedy(policy: Shape, values: Mapping[str, Any], cluster: ClusterConfig, num_trainers: int) -> str:
+    """The first change that makes a trainer fit, or else the fewest of them together."""
+    before = dict(values) | {"launch": cluster.launch}
+    shards = num_trainers > 1 and before["launch"] != "zero3"
+    useful = [(name, value) for name, value in REMEDIES if before[name] != value and (shards or name != "launch")]
+    for changes in [*([one] for one in useful), *(useful[:n] for n in range(2, len(useful) + 1))]:
+        after = before | dict(changes)
+        parts = trainer_gib(policy, after, after["launch"], num_trainers)
+        if max(phases(parts, after, cluster.gpu_memory_gib).values()) <= cluster.gpu_memory_gib:
+            told = [f"{name}: {json.dumps(after[name])}" for name in dict(changes)]
+            return f"it would fit with {', '.join(told)}"
+    return "take GPUs with more memory, more of them with launch: zero3, or a smaller policy"

@@ -72,8 +72,7 @@ def tune(config: TuningConfig) -> None:
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
     )
-    from sentence_transformers.losses import MultipleNegativesRankingLoss
-    from sentence_transformers.training_args import BatchSamplers
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     model = SentenceTransformer(config.model)
     model.max_seq_length = min(model.max_seq_length or 512, 512)
@@ -83,7 +82,7 @@ def tune(config: TuningConfig) -> None:
         per_device_train_batch_size=config.batch_size,
         learning_rate=config.learning_rate,
         warmup_steps=0.1,
-        batch_sampler=BatchSamplers.NO_DUPLICATES,  # or a law would be a negative of the question beside it
+        batch_sampler="no_duplicates",  # or a law would be a negative of the question beside it
         seed=config.seed,
         save_strategy="no",
         report_to="none",

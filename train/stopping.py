@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from rewards.reward import JudgeUnavailable
-from train.tracking import finish_tracking
 from train.alert_rules import AlertStop
+from train.tracking import finish_tracking
 
 T = TypeVar("T")
 

@@ -1,6 +1,7 @@
-"""A judge server for jobs on a test machine: fixed verdicts by the text alone, none at all while FOLDER/hang exists.
+"""A judge server for jobs on a test machine: fixed verdicts by the text alone.
 
-python tests/slurm/slow_judge.py FOLDER --host 0.0.0.0 --port 8001
+Where FOLDER/hang holds a number, whatever is asked after that step of the run gets no answer; the run's folder is
+FOLDER without its ending. python -m tests.slurm.slow_judge FOLDER --host 0.0.0.0 --port 8001
 """
 
 import argparse
@@ -8,6 +9,7 @@ import re
 import signal
 from pathlib import Path
 
+from data.jsonl import read_jsonl
 from tests.easy_judge import right_on_easy_questions
 from tests.fake_llm_server import HANGING, FakeLLM, Reply, Request, verdict
 
@@ -21,7 +23,7 @@ def main() -> None:
     args = parser.parse_args()
 
     def script(request: Request) -> Reply:
-        is_hanging = (args.folder / "hang").exists()
+        is_hanging = is_to_hang(args.folder)
         with (args.folder / "requests").open("a") as file:
             file.write("hangs\n" if is_hanging else "answered\n")
         if is_hanging:
@@ -31,6 +33,16 @@ def main() -> None:
 
     with FakeLLM(right_on_easy_questions(script), host=args.host, port=args.port):
         signal.pause()
+
+
+def is_to_hang(folder: Path) -> bool:
+    """Whether the run has come to the step after which the judge is to hang."""
+    try:
+        step = int((folder / "hang").read_text())
+    except FileNotFoundError:
+        return False
+    metrics = folder.with_suffix("") / "metrics.jsonl"
+    return metrics.exists() and any(row["step"] >= step for _, row in read_jsonl(metrics))
 
 
 if __name__ == "__main__":

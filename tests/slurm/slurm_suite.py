@@ -32,10 +32,14 @@ class Cluster:
     def call(self, *command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True, env=self.environ, cwd=ROOT).stdout
 
-    def submit(self, name: str, *overrides: str, judge: str | None = None, **environ: str) -> "Job":
-        """A run of smoke.yaml with a judge server, and with a policy server unless told otherwise."""
+    def submit(
+        self, name: str, *overrides: str, judge: str | None = None, hangs_after: int | None = None, **environ: str
+    ) -> "Job":
+        """A run of smoke.yaml with a judge server, which may stop answering after a step."""
         folder = self.workshop.folder
         (folder / f"{name}.judge").mkdir()
+        if hangs_after is not None:
+            (folder / f"{name}.judge" / "hang").write_text(str(hangs_after))
         judge = judge or f"python -m tests.slurm.slow_judge {folder / name}.judge"
         keys = {
             "judge": "endpoint",
@@ -76,22 +80,23 @@ class Job:
         return path.read_text() if path.exists() else ""
 
     def shown(self, what: str) -> str:
-        return re.search(rf"\b{what}=(\S+)", self.cluster.call("scontrol", "show", "job", str(self.id)))[1]
+        """What Slurm says of the job; asked again where a busy slurmctld gives no answer."""
+        for _ in range(20):
+            done = subprocess.run(
+                ["scontrol", "show", "job", str(self.id)], capture_output=True, text=True, env=self.cluster.environ
+            )
+            if found := re.search(rf"\b{what}=(\S+)", done.stdout):
+                return found[1]
+            time.sleep(1)
+        raise AssertionError(f"no {what} of job {self.id}: {done.stderr}")
 
     def wait_for(self, what, told: str) -> float:
         """The seconds until `what()` holds."""
         began = time.monotonic()
         while not what():
             assert time.monotonic() < began + LIMIT_S, f"{told} did not come\n{self.log}"
-            time.sleep(0.05)
+            time.sleep(0.2)
         return time.monotonic() - began
-
-    def wait_for_step(self, step: int) -> None:
-        path = self.run.directory / "metrics.jsonl"
-        self.wait_for(
-            lambda: self.is_over() or (path.exists() and max(self.run.metrics(), default=0) >= step), f"step {step}"
-        )
-        assert not self.is_over(), self.log
 
     def is_over(self) -> bool:
         return self.shown("JobState") in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
@@ -101,11 +106,11 @@ class Job:
         self.wait_for(self.is_over, "the end")
         return self.shown("JobState")
 
-    def hang(self) -> None:
-        """From here on the judge does not answer; waits until training waits for it."""
-        folder = self.cluster.workshop.folder / f"{self.name}.judge"
-        (folder / "hang").touch()
-        self.wait_for(lambda: "hangs" in (folder / "requests").read_text(), "a call that hangs")
+    def wait_for_the_hang(self) -> None:
+        """Until training waits for a judge that does not answer."""
+        path = self.cluster.workshop.folder / f"{self.name}.judge" / "requests"
+        self.wait_for(lambda: self.is_over() or (path.exists() and "hangs" in path.read_text()), "a call that hangs")
+        assert not self.is_over(), self.log
 
     def processes(self) -> dict[int, str]:
         """Process id -> command line of all that the job has running."""
@@ -136,9 +141,8 @@ def cluster(tmp_path_factory):
 def test_a_preempted_job_is_requeued_and_becomes_the_same_run(cluster, capsys):
     whole = cluster.submit("whole", *SERVER, SBATCH_GPUS_PER_NODE="3")
     assert whole.end() == "COMPLETED", whole.log
-    job = cluster.submit("preempted", *SERVER, SBATCH_GPUS_PER_NODE="3")
-    job.wait_for_step(3)
-    job.hang()
+    job = cluster.submit("preempted", *SERVER, hangs_after=3, SBATCH_GPUS_PER_NODE="3")
+    job.wait_for_the_hang()
     cluster.call("scancel", "--signal=TERM", str(job.id))
     saved_s = job.wait_for(lambda: list(job.run.directory.glob("checkpoint-*")), "a checkpoint")
     requeued_s = job.wait_for(lambda: job.shown("JobState") == "PENDING", "the requeue")
@@ -165,9 +169,8 @@ def test_a_preempted_job_is_requeued_and_becomes_the_same_run(cluster, capsys):
 
 
 def test_a_judge_server_that_dies_ends_the_job_with_its_log_and_what_was_learnt(cluster):
-    job = cluster.submit("killed")
-    job.wait_for_step(2)
-    job.hang()
+    job = cluster.submit("killed", hangs_after=2)
+    job.wait_for_the_hang()
     (judge,) = [
         pid for pid, command in job.processes().items() if command.startswith("python -m tests.slurm.slow_judge")
     ]
@@ -181,9 +184,8 @@ def test_a_judge_server_that_dies_ends_the_job_with_its_log_and_what_was_learnt(
 
 
 def test_a_cancelled_job_saves_and_stays_cancelled(cluster):
-    job = cluster.submit("cancelled")
-    job.wait_for_step(2)
-    job.hang()
+    job = cluster.submit("cancelled", hangs_after=2)
+    job.wait_for_the_hang()
     cluster.call("scancel", str(job.id))
     assert job.end() == "CANCELLED"
     job.wait_for(lambda: not job.processes(), "an empty node")
