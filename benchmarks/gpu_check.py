@@ -73,7 +73,7 @@ def check(folder: Path, on_cpu: bool) -> bool:
              "--vllm_gpu_memory_utilization", "0.25", "--vllm_max_model_length", "1024", "--gate_truncated", "false",
              "--judge", "endpoint", "--judge_model", "judge", "--judge_base_url", url, "--judge_preflight", "false",
              "--judge_quorum", "0.5", *how],
-            cwd=folder, timeout=2 * LIMIT_S,
+            cwd=folder, timeout=LIMIT_S * (6 if on_cpu else 1),
         )  # fmt: skip
     if done.returncode:
         return False
@@ -114,7 +114,7 @@ def judge_server(folder: Path, on_cpu: bool) -> Iterator[str]:
     log = folder / "judge.log"
     with log.open("w") as file, subprocess.Popen(command, stdout=file, stderr=file, env=environ) as server:
         try:
-            until = time.monotonic() + LIMIT_S
+            until = time.monotonic() + LIMIT_S * (6 if on_cpu else 1)
             while not answers(f"http://127.0.0.1:{port}/health"):
                 if server.poll() is not None or time.monotonic() > until:
                     raise SystemExit(f"the judge's server did not come up:\n{log.read_text()[-2000:]}")
@@ -122,6 +122,10 @@ def judge_server(folder: Path, on_cpu: bool) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.terminate()
+            try:
+                server.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                server.kill()  # one that is told to end while it starts may wait for ever
 
 
 def answers(url: str) -> bool:

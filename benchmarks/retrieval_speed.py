@@ -18,7 +18,7 @@ SAMPLES = [Path("data/samples") / f"{name}.jsonl" for name in ("easy", "medium",
 
 
 def main() -> None:
-    """Print the seconds of each part. Asked for: 100,000 documents in under 180 s, 300 queries in under 3 s, 2 cores."""
+    """Print the seconds of each part. The aim on two cores: 100,000 documents within 180 s, 300 queries within 3 s."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=300)

@@ -246,7 +246,15 @@ def test_a_hedged_order_may_be_left_to_the_judge():
 
 
 def test_the_reasons_are_named_in_one_place():
-    assert GATE_REASONS == ("empty", "truncated", "repetition", "script", "hedged_order", "parroting", "unknown_precedent")
+    assert GATE_REASONS == (
+        "empty",
+        "truncated",
+        "repetition",
+        "script",
+        "hedged_order",
+        "parroting",
+        "unknown_precedent",
+    )
 
 
 def test_a_run_may_have_cut_off_answers_judged():
