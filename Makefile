@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 
-.PHONY: help setup-cpu setup-gpu demo test test-fast test-slurm test-ranks gpu-check check format lock-cpu lock-gpu clean
+.PHONY: help setup-cpu setup-gpu demo test test-fast test-slurm test-ranks bench gpu-check check format lock-cpu lock-gpu clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ test-slurm: $(ENV)  ## jobs on a real Slurm of this machine, which it installs (
 
 test-ranks: $(ENV)  ## two processes against one: DDP, FSDP2, and with deepspeed installed ZeRO-2 and ZeRO-3
 	$(BIN)/python -m pytest tests/ranks_suite.py
+
+bench: $(ENV)  ## what judging costs: step, client, faults, real vLLM on the CPU; both sides of each ratio in one run
+	for name in judge_step client_overhead fault_bias judge_vllm; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 gpu-check: $(ENV)  ## what only a GPU can show, on one of them, in under 5 minutes
 	$(BIN)/python -m benchmarks.gpu_check
