@@ -218,4 +218,4 @@ def _needed(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise LawError(f'retrieval needs {package}: pip install "legit-rl[retrieval]"') from error
+        raise LawError(f'retrieval needs {package}: pip install -e ".[retrieval]"') from error

@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Have responses judged issue by issue, and score them. Takes responses of eval/solve.py, official "
         "response files and official evaluators' files. A run that was stopped goes on where it was when the same "
         "command is given again; no verdict is paid for twice. An empty answer costs no call: it treats no issue.",
-        epilog="example: python eval/grade.py --cases data/samples/cases.jsonl --responses outputs/qwen/responses.jsonl"
+        epilog="example: python eval/grade.py --cases data/samples/medium.jsonl --responses outputs/qwen/responses.jsonl"
         " --judge http://localhost:8001/v1 --judge-model google/gemma-3-27b-it --out outputs/qwen",
     )
     add_case_options(parser)

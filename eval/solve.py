@@ -209,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Ask a model about cases and append its responses to a JSON Lines file. The model is a checkpoint "
         "directory (full or LoRA) or a hub id, run by vLLM in this process, or whatever an OpenAI-compatible endpoint "
         "serves. A run that was stopped goes on where it was when the same command is given again.",
-        epilog="example: python eval/solve.py --cases data/samples/cases.jsonl --base-url http://localhost:8000/v1 "
+        epilog="example: python eval/solve.py --cases data/samples/medium.jsonl --base-url http://localhost:8000/v1 "
         "--model Qwen/Qwen2.5-7B-Instruct --out outputs/qwen/responses.jsonl",
     )
     add_case_options(parser)
