@@ -6,6 +6,7 @@ An index lies in its corpus's folder and carries the corpus's stamp; it is memor
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,7 +42,7 @@ def morphemes(texts: Sequence[str]) -> list[list[str]]:
 
 def build_bm25(corpus: Corpus, folder: Path) -> None:
     """Index the corpus by its words."""
-    bm25 = _needed("bm25s").BM25(k1=K1, b=B)
+    bm25 = _bm25s().BM25(k1=K1, b=B)
     bm25.index(morphemes([doc.shown for doc in corpus.documents]), show_progress=False)
     bm25.save(folder / "bm25")
     write_json(folder / "bm25" / "about.json", {"stamp": corpus.stamp})
@@ -54,7 +55,12 @@ def open_bm25(corpus: Corpus, folder: Path) -> Search:
         LawError: the folder has no such index, or one of another corpus.
     """
     _about(corpus, folder / "bm25")
-    bm25 = _needed("bm25s").BM25.load(folder / "bm25", mmap=True)
+    try:
+        bm25 = _bm25s().BM25.load(folder / "bm25", mmap=True)
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:  # numpy's and json's words for a broken file
+        raise LawError(_damaged(folder / "bm25", error)) from error
+    if bm25.scores["num_docs"] != len(corpus.documents):
+        raise LawError(_damaged(folder / "bm25", f"{bm25.scores['num_docs']} documents, not {len(corpus.documents)}"))
 
     def search(queries: Sequence[str], k: int) -> list[list[Hit]]:
         words = morphemes(queries)
@@ -97,7 +103,10 @@ def open_dense(corpus: Corpus, folder: Path, model: str) -> Search:
     about = _about(corpus, target)
     if about["model"] != model:
         raise LawError(f"{target} was made with {about['model']}, not with {model}: index again with --model {model}")
-    vectors = np.load(target / "vectors.npy", mmap_mode="r")
+    try:
+        vectors = np.load(target / "vectors.npy", mmap_mode="r")
+    except (OSError, EOFError, ValueError) as error:
+        raise LawError(_damaged(target, error)) from error
     encoder = _encoder(model)
 
     def search(queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -199,7 +208,11 @@ def _about(corpus: Corpus, folder: Path) -> dict[str, Any]:
     path = folder / "about.json"
     if not path.is_file():
         raise LawError(f"{folder} is no index: make it with data/retrieve.py index")
-    about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        about["stamp"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LawError(_damaged(folder, error)) from error
     if about["stamp"] != corpus.stamp:
         raise LawError(
             f"{folder} is an index of another corpus ({about['stamp']}, not {corpus.stamp}): index this one anew"
@@ -207,9 +220,25 @@ def _about(corpus: Corpus, folder: Path) -> dict[str, Any]:
     return about
 
 
+def _damaged(folder: Path, what: object) -> str:
+    return f"{folder} is damaged ({what}): index again with data/retrieve.py index"
+
+
 @cache
 def _kiwi() -> Any:
     return _needed("kiwipiepy").Kiwi()
+
+
+@cache
+def _bm25s() -> Any:
+    """bm25s without numba, which it can do without: where llvmlite is loaded, vLLM 0.31 cannot start its engine."""
+    if "numba" in sys.modules:
+        return _needed("bm25s")
+    sys.modules["numba"] = None  # type: ignore[assignment]  # for `import`: not to be had
+    try:
+        return _needed("bm25s")
+    finally:
+        del sys.modules["numba"]
 
 
 def _needed(package: str) -> Any:

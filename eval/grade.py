@@ -89,8 +89,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Have responses judged issue by issue, and score them. Takes responses of eval/solve.py, official "
         "response files and official evaluators' files. A run that was stopped goes on where it was when the same "
         "command is given again; no verdict is paid for twice. An empty answer costs no call: it treats no issue.",
-        epilog="example: python eval/grade.py --cases data/samples/medium.jsonl --responses outputs/qwen/responses.jsonl"
-        " --judge http://localhost:8001/v1 --judge-model google/gemma-3-27b-it --out outputs/qwen",
+        epilog="example: python eval/grade.py --cases data/samples/medium.jsonl --responses outputs/q/responses.jsonl "
+        "--judge http://localhost:8001/v1 --judge-model google/gemma-3-27b-it --out outputs/q",
     )
     add_case_options(parser)
     parser.add_argument("--responses", required=True, type=Path, help="responses file")

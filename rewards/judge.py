@@ -96,7 +96,7 @@ class Judge:
                 judgments = parse_group(reply, len(issues), rationales=self.config.judge_rationales)
                 return soften(judgments, reply) if self._is_soft else judgments
             except Unusable as error:
-                error.is_final = is_second and len(issues) > 1  # a group that fails twice is better split
+                error.is_final |= is_second and len(issues) > 1  # a group that fails twice is better split
                 is_second = True
                 raise
 

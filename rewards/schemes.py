@@ -5,6 +5,7 @@ no more than three weights and an order of work: `sum_then_normalize` adds up a 
 within its group, `normalize_then_sum` compares each part within the group by itself and adds up afterwards.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -119,15 +120,15 @@ class RewardConfig:
     def __post_init__(self) -> None:
         if self.reward not in get_args(RewardKind):
             raise ValueError(f"reward must be one of {', '.join(get_args(RewardKind))}, got {self.reward!r}")
-        if not self.gate_penalty <= 0:
+        if not -math.inf < self.gate_penalty <= 0:
             raise ValueError(f"gate_penalty must be 0 or below, the worst score, got {self.gate_penalty}")
         if self.reward == "coverage_floor" and self.gate_penalty == 0:
             raise ValueError("gate_penalty must be below 0 with reward: coverage_floor, which leaves out what is gated")
         if self.coverage_floor is not None and not 0 <= self.coverage_floor <= 1:
             raise ValueError(f"coverage_floor must lie in [0, 1] or be null, got {self.coverage_floor}")
         for name in ("coverage_floor_rate", "coverage_floor_max_weight"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be a number above 0, got {getattr(self, name)}")
 
     def new_floor(self) -> CoverageFloor | None:
         """The condition on coverage as it is before the first batch; None unless the scheme has one."""

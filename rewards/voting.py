@@ -72,6 +72,9 @@ def soften(judgments: Sequence[Judgment], reply: Reply) -> list[Judgment]:
         # A quotation mark inside a reason is escaped; and a thinking judge may write the keys before it answers.
         values = list(re.finditer(rf'"{name}"\s*:\s*(true|false)', text))[-len(judgments) :]
         if len(values) < len(judgments):
+            if not reply.logprobs:
+                reason = "the endpoint gives no logprobs: judge_verdict: hard, or a server that gives them"
+                raise Unusable(reason, "logprobs", is_final=True)
             raise Unusable(f"no logprobs of {name} in the reply of {len(reply.logprobs)} of them", "logprobs")
         found.append([_probability(reply, starts, value.start(1)) for value in values])
     return [

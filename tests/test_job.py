@@ -287,3 +287,9 @@ def test_a_plan_is_held_against_what_a_run_measured(tmp_path, capsys):
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["--measure", str(tmp_path)]) == 0
     assert "786,432" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [("--nodes", "0"), ("--nodes", "100000"), ("--gpus-per-node", "256")])
+def test_a_cluster_that_nobody_has_is_refused(options):
+    with pytest.raises(SystemExit):
+        main([str(CONFIGS / "qwen7b.yaml"), *options])

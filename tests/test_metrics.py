@@ -1,6 +1,5 @@
 """Means, intervals and differences of graded sets, on numbers worked out by hand."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,6 +1,9 @@
 """Searches over a law corpus, on real libraries; the commands around them."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -239,3 +242,25 @@ def test_meaning_finds_the_same_text_and_another_models_index_is_refused(corpus,
     assert all(found[0][1] == pytest.approx(1, abs=1e-2) for found in hits)
     with pytest.raises(LawError, match="is no index"):
         open_dense(corpus, tmp_path, "another/model")
+
+
+def test_searching_by_words_leaves_the_process_fit_for_vllm():
+    """Where llvmlite is loaded, vLLM's engine does not start: it looks through all modules and stumbles over it."""
+    program = (
+        "import sys; from data.retrieval import _bm25s; bm25 = _bm25s().BM25(); bm25.index([['a'], ['b']]); "
+        "assert 'llvmlite' not in sys.modules and 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("about.json", b""), ("about.json", b"[]"), ("vocab.index.json", b'{"a"'), ("data.csc.index.npy", b"\x93NUMPY")],
+)
+def test_a_damaged_index_is_named(folder, corpus, tmp_path, name, content):
+    shutil.copytree(folder, tmp_path / "law")
+    path = tmp_path / "law" / "bm25" / name
+    assert path.exists()
+    path.write_bytes(content)
+    with pytest.raises(LawError, match="bm25 is damaged"):
+        open_bm25(corpus, tmp_path / "law")

@@ -123,3 +123,12 @@ def test_the_weight_is_bounded_and_goes_on_exactly(floor, coverages, where):
 def test_only_the_scheme_with_a_floor_has_one():
     assert RewardConfig().new_floor() is None
     assert RewardConfig(reward="coverage_floor", coverage_floor=0.3).new_floor() == CoverageFloor(0.3, 5.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("gate_penalty", -math.inf), ("coverage_floor_rate", math.inf), ("coverage_floor_max_weight", math.inf)],
+)
+def test_weights_are_finite(name, value):
+    with pytest.raises(ValueError, match=name):
+        RewardConfig(**{name: value})

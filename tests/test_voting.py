@@ -158,3 +158,13 @@ def test_the_judge_asks_for_logprobs_only_for_soft_verdicts():
         [judgments] = asyncio.run(judge_batch(load_judge(config), [(CASE, "답")], 30))
     assert server.requests[0].body["logprobs"] is True
     assert chances(judgments["1"]) == pytest.approx((0.75, 0.25))
+
+
+def test_an_endpoint_without_logprobs_is_asked_once_for_a_soft_verdict():
+    with FakeLLM(lambda _: verdict(True, True)) as server:
+        config = JudgeConfig(
+            judge_base_url=server.base_url, judge_model="fake", judge_verdict="soft", judge_repeat_frac=0.0
+        )
+        [judgments] = asyncio.run(judge_batch(load_judge(config), [(CASE, "답")], 30))
+    assert set(judgments.values()) == {None}
+    assert len(server.requests) == len(CASE.issues)

@@ -61,6 +61,7 @@ def test_what_is_wrong_is_told_with_file_and_line(tmp_path, content, message):
     with pytest.raises(ConfigError, match=message) as raised:
         read_flat_yaml(path)
     assert str(raised.value).startswith(str(path))
+    assert "drop the tag" not in str(raised.value)
 
 
 def test_a_missing_file_names_those_that_are_there(tmp_path):

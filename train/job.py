@@ -146,7 +146,10 @@ def describe_job(plan: JobPlan, settings: Settings) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 with a plan, 2 where there is none."""
-    args, overrides = _parser().parse_known_args(argv)
+    parser = _parser()
+    args, overrides = parser.parse_known_args(argv)
+    if not (1 <= args.nodes <= 512 and 0 <= args.gpus_per_node <= 16):
+        parser.error(f"--nodes is 1 to 512, --gpus-per-node 0 to 16, got {args.nodes} and {args.gpus_per_node}")
     config = str(args.measure / "config.yaml") if args.measure else args.config
     try:
         settings = read_settings(

@@ -86,14 +86,7 @@ def read_flat_yaml(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        if node is None:
-            raise ConfigError([f"{path}: holds no keys; a configuration is lines such as `learning_rate: 1e-6`"])
-        if not isinstance(node, yaml.MappingNode):
-            raise ConfigError(
-                [f"{path}, line {node.start_mark.line + 1}: must hold keys with values (`learning_rate: 1e-6`), "
-                 f"holds a {'list' if isinstance(node, yaml.SequenceNode) else 'single value'}"]
-            )  # fmt: skip
-        values = loader.construct_document(node)
+        values = loader.construct_document(node) if isinstance(node, yaml.MappingNode) else {}
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         raise ConfigError([f"{path}, line {line}: a control character stands here, {text[error.position]!r}"]) from None
@@ -108,6 +101,13 @@ def read_flat_yaml(path: str | Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise ConfigError(
             [f"{path}: nested too deep; a configuration is lines such as `learning_rate: 1e-6`"]
         ) from None
+    if node is None:
+        raise ConfigError([f"{path}: holds no keys; a configuration is lines such as `learning_rate: 1e-6`"])
+    if not isinstance(node, yaml.MappingNode):
+        raise ConfigError(
+            [f"{path}, line {node.start_mark.line + 1}: must hold keys with values (`learning_rate: 1e-6`), "
+             f"holds a {'list' if isinstance(node, yaml.SequenceNode) else 'single value'}"]
+        )  # fmt: skip
     return values, {key.value: key.start_mark.line + 1 for key, _ in node.value}
 
 
