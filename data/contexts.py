@@ -219,7 +219,11 @@ def retrieved(
         found = ({"doc_id": id, "laws": [document.id for document in of_case]} for id, of_case in ranked.items())
         write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (about, *found)))
     rows = [row for _, row in read_jsonl(path)]
-    if rows[0].get("stamp") != corpus.stamp:
+    if not rows or rows[0].get("stamp") != corpus.stamp:
         raise LawError(f"{path} is of another corpus than {folder}: delete it, it is made anew")
     by_id = {document.id: document for document in corpus.documents}
-    return {row["doc_id"]: [by_id[id] for id in row["laws"]] for row in rows[1:]}
+    try:
+        laws = {row["doc_id"]: [by_id[id] for id in row["laws"]] for row in rows[1:]}
+        return {case.id: laws[case.id] for case in cases}
+    except (KeyError, TypeError) as error:
+        raise LawError(f"{path} is damaged ({error}): delete it, it is made anew") from error

@@ -90,6 +90,8 @@ def read_inputs(
 def named(argument: str) -> tuple[str | None, Path]:
     """A name of the user's own, if any, and the path: "+RAG=outputs/rag" is both, an existing path is only that."""
     name, equals, path = argument.partition("=")
+    if not (path if equals else name):
+        raise InputError(f"{argument!r} names no path; write PATH or NAME=PATH (an unset variable?)")
     if equals and not Path(argument).exists():
         return name, Path(path)
     return None, Path(argument)

@@ -10,7 +10,7 @@ from data.command import InputError
 from data.jsonl import Appender, write_json
 from data.loading import to_record
 from eval import compare, errors, report
-from eval.graded import read_inputs
+from eval.graded import named, read_inputs
 
 CASE, OTHER = make_case("가합1", "1"), make_case("가합2", "1")
 
@@ -126,3 +126,9 @@ def test_a_damaged_meta_file_is_one_message(cases, write_set, capsys, command, c
     told = capsys.readouterr().err
     assert str(folder / "grades.meta.json") in told
     assert problem in told
+
+
+@pytest.mark.parametrize("argument", ["", "a=", "="])
+def test_a_name_without_a_path_is_refused(argument):
+    with pytest.raises(InputError, match="names no path"):
+        named(argument)

@@ -264,3 +264,15 @@ def test_a_damaged_index_is_named(folder, corpus, tmp_path, name, content):
     path.write_bytes(content)
     with pytest.raises(LawError, match="bm25 is damaged"):
         open_bm25(corpus, tmp_path / "law")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda lines: [], lambda lines: lines[:1], lambda lines: [*lines[:1], '{"doc_id": 1}']]
+)
+def test_a_damaged_file_of_contexts_is_named(folder, tmp_path, damage):
+    shutil.copytree(folder, tmp_path / "law")
+    contexts_for([WAGES], bm25(tmp_path / "law", retriever_k=1), held_out=True)
+    (path,) = (tmp_path / "law" / "contexts").iterdir()
+    path.write_text("\n".join(damage(path.read_text(encoding="utf-8").splitlines())) + "\n", encoding="utf-8")
+    with pytest.raises(LawError, match="delete it"):
+        contexts_for([WAGES], bm25(tmp_path / "law", retriever_k=1), held_out=True)
