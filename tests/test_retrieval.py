@@ -266,13 +266,12 @@ def test_a_damaged_index_is_named(folder, corpus, tmp_path, name, content):
         open_bm25(corpus, tmp_path / "law")
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda lines: [], lambda lines: lines[:1], lambda lines: [*lines[:1], '{"doc_id": 1}']]
-)
-def test_a_damaged_file_of_contexts_is_named(folder, tmp_path, damage):
-    shutil.copytree(folder, tmp_path / "law")
+@pytest.mark.parametrize("num_kept", [0, 1])
+def test_a_damaged_file_of_contexts_is_named(folder, tmp_path, num_kept):
+    shutil.copytree(folder, tmp_path / "law", ignore=shutil.ignore_patterns("contexts"))
     contexts_for([WAGES], bm25(tmp_path / "law", retriever_k=1), held_out=True)
     (path,) = (tmp_path / "law" / "contexts").iterdir()
-    path.write_text("\n".join(damage(path.read_text(encoding="utf-8").splitlines())) + "\n", encoding="utf-8")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:num_kept]), encoding="utf-8")
     with pytest.raises(LawError, match="delete it"):
         contexts_for([WAGES], bm25(tmp_path / "law", retriever_k=1), held_out=True)
