@@ -235,7 +235,8 @@ def test_cancelling_a_batch_ends_promptly_and_leaves_no_task():
 def test_ctrl_c_during_a_batch_ends_the_process_within_two_seconds():
     script = textwrap.dedent(
         """
-        import asyncio, sys
+        import asyncio, signal, sys
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits it ignored
         from data.cases import Case, Issue
         from rewards.judge import JudgeConfig, judge_batch, load_judge
 

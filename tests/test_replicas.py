@@ -143,7 +143,9 @@ WAITING = {
     "trainer's loop": "asyncio.run_coroutine_threadsafe(judge_batch(judge, [(case, 'a')], 3600), loop).result()",
 }
 WAITER = """
-import asyncio, atexit, sys, threading
+import asyncio, atexit, signal, sys, threading
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits it ignored
 from data.cases import Case, Issue
 from rewards.judge import JudgeConfig, judge_batch, load_judge
 

@@ -158,7 +158,6 @@ def test_a_preempted_job_is_requeued_and_becomes_the_same_run(cluster, capsys):
     resumed, uninterrupted = job.run.metrics(), whole.run.metrics()
     assert list(resumed) == list(uninterrupted) == [1, 2, 3, 4, 5]
     gaps = {name: max(abs(resumed[step][name] - uninterrupted[step][name]) for step in resumed) for name in COMPARED}
-    assert gaps.pop("grad_norm") < 1e-4  # a norm of about 2: the server adds up its batches in another order each time
     assert max(gaps.values()) < 1e-5, gaps
     assert max(gap for _, gap in job.run.parity()) < 1e-4
     assert (job.run.directory / "wandb_run_id").read_text() == run_id
