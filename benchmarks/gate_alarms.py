@@ -6,7 +6,8 @@ from pathlib import Path
 
 from data.jsonl import read_jsonl
 from data.loading import load_cases
-from rewards.answer import final_answer, visible
+from data.visible import visible
+from rewards.answer import final_answer
 from rewards.gates import GATE_REASONS, GateConfig, gate
 from rewards.order import final_order
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from data.jsonl import write_json
 from data.law import Corpus, LawError
+from data.visible import visible
 
 Hit = tuple[int, float]
 """A document's place in the corpus, and its score; scores of different retrievers are on different scales."""
@@ -37,7 +38,10 @@ _UNNORMALIZED = ("contriever",)
 
 def morphemes(texts: Sequence[str]) -> list[list[str]]:
     """Each text's nouns, numerals, verb stems, foreign words and digits, as Kiwi finds them."""
-    return [[token.form for token in tokens if token.tag in TAGS] for tokens in _kiwi().tokenize(texts)]
+    return [
+        [token.form for token in tokens if token.tag in TAGS]
+        for tokens in _kiwi().tokenize([visible(text) for text in texts])
+    ]
 
 
 def build_bm25(corpus: Corpus, folder: Path) -> None:

@@ -27,6 +27,7 @@ from data.law import (
 from data.loading import load_cases
 from data.ranking import Ranked, figures
 from data.retrieval import build_bm25, build_dense
+from data.visible import visible
 
 K_SHOWN = 10
 
@@ -106,9 +107,12 @@ def evaluate(args: argparse.Namespace) -> None:
 def inspect(args: argparse.Namespace) -> None:
     """Print what one query finds."""
     config, corpus = _config(args), read_corpus(args.index)
-    for rank, (place, score) in enumerate(open_search(config, corpus, args.index)([args.text], args.k)[0], start=1):
+    hits = open_search(config, corpus, args.index)([args.text], args.k)[0]
+    for rank, (place, score) in enumerate(hits, start=1):
         document = corpus.documents[place]
-        print(f"{rank:2}  {score:8.3f}  {document.kind:9}  {document.shown}")
+        print(f"{rank:2}  {score:8.3f}  {document.kind:9}  {visible(document.shown)}")
+    if not hits:
+        print("nothing in the corpus has a word of this query")
 
 
 def _ranked(args: argparse.Namespace) -> tuple[list[Case], dict[str, list[Document]], Corpus]:

@@ -16,6 +16,7 @@ from data.command import InputError, run_command
 from data.jsonl import read_jsonl, write_text
 from data.loading import load_cases
 from data.side_by_side import page
+from data.visible import visible
 
 QUOTE_CHARS = 160
 _KINDS = ("claim", "analysis", "conclusion")
@@ -32,18 +33,23 @@ def case_tree(case: Case, judgment: str = "") -> Tree:
             "conclusion": [issue.conclusion],
         }
         for law in issue.relevant_law:
-            branch.add(f"[blue]law[/] {escape(law)}")
+            branch.add(f"[blue]law[/] {_plain(law)}")
         for kind in _KINDS:
             for place, text in enumerate(texts[kind]):
-                leaf = branch.add(f"[{'bold green' if kind == 'conclusion' else 'cyan'}]{kind}[/] {escape(text)}")
+                leaf = branch.add(f"[{'bold green' if kind == 'conclusion' else 'cyan'}]{kind}[/] {_plain(text)}")
                 if span := spans.get((issue.id, kind, place)):
                     _quote(leaf, span, judgment)
         for child in case.children(issue):
-            grow(branch.add(f"[bold]{child.id}[/] {escape(child.summary)}"), child)
+            grow(branch.add(f"[bold]{child.id}[/] {_plain(child.summary)}"), child)
 
-    tree = Tree(f"[bold]{escape(case.id)}[/]  {case.difficulty or ''}  {len(case.sub_issues)} issues and the order")
+    tree = Tree(f"[bold]{_plain(case.id)}[/]  {case.difficulty or ''}  {len(case.sub_issues)} issues and the order")
     grow(tree, case.root)
     return tree
+
+
+def _plain(text: str) -> str:
+    """For a terminal: neither markup nor control characters, a model or a court may have written it."""
+    return escape(visible(text))
 
 
 def _quote(leaf: Tree, span: Mapping[str, Any], judgment: str) -> None:
@@ -54,7 +60,7 @@ def _quote(leaf: Tree, span: Mapping[str, Any], judgment: str) -> None:
     for start, end in places:
         words = " ".join(judgment[start:end].split())
         shown = words if len(words) <= QUOTE_CHARS else words[:QUOTE_CHARS] + " …"
-        leaf.add(f"[dim]support {score:.0f}, at {start}: {escape(shown)}[/]")
+        leaf.add(f"[dim]support {score:.0f}, at {start}: {_plain(shown)}[/]")
 
 
 def show(args: argparse.Namespace) -> None:
@@ -70,7 +76,7 @@ def show(args: argparse.Namespace) -> None:
         return
     console = Console()
     for case in cases[: args.limit]:
-        console.print(Panel(escape(case.question), title="question"), case_tree(case, texts.get(case.id, "")))
+        console.print(Panel(_plain(case.question), title="question"), case_tree(case, texts.get(case.id, "")))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

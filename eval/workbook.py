@@ -14,8 +14,8 @@ from zipfile import BadZipFile
 
 from data.cases import ROOT_ID, Case, Issue
 from data.command import InputError
+from data.visible import visible
 from eval.cell_text import num_lines_of, split_text, storable
-from rewards.answer import visible
 
 if TYPE_CHECKING:
     from openpyxl.cell.cell import Cell

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from data.language import DEFAULT_LANGUAGE, purposes_heading, read_words
 from data.law import known_laws
-from rewards.answer import visible
+from data.visible import visible
 from rewards.citations import unknown_precedents
 from rewards.order import final_order, is_hedged
 

@@ -14,7 +14,7 @@ from data.endpoint import Endpoint, EndpointError, EndpointStats, Reply
 from data.language import DEFAULT_LANGUAGE, fill, read_text
 from data.shapes import ANY_LENGTH, Shape, json_format, read_shaped
 from data.store import Store
-from rewards.answer import visible
+from data.visible import visible
 from rewards.judge import JudgeConfig
 from rewards.rubric import RATIONALES_CHARS, fence, judge_words
 

@@ -15,7 +15,7 @@ from data.cases import ROOT_ID, Issue
 from data.endpoint import Reply
 from data.language import DEFAULT_LANGUAGE, fill, read_text, read_words
 from data.shapes import ANY_LENGTH, Shape, json_format, read_shaped
-from rewards.answer import visible
+from data.visible import visible
 from rewards.score import Judgment
 
 RATIONALES_CHARS = 240  # two Korean sentences; a string without a bound lets a grammar-bound judge run to max_tokens

@@ -9,7 +9,7 @@ import pytest
 from fake_llm_server import FakeLLM, verdict
 
 from benchmarks.attacks import CONTROL, attack_judge, figures, main, outcome_of, read_attacks
-from rewards.answer import visible
+from data.visible import visible
 from rewards.gates import GateConfig, gate
 from rewards.judge import JudgeConfig, load_judge
 from rewards.rubric import fence, render

@@ -58,6 +58,10 @@ def bm25(folder, **options) -> RetrievalConfig:
     return RetrievalConfig(retriever="bm25", retriever_index=str(folder), **options)
 
 
+def test_what_nobody_sees_changes_no_word():
+    assert morphemes(["\u200b임대차\u200b 차\u202e임"]) == morphemes(["임대차 차임"])
+
+
 def test_words_are_what_carries_meaning():
     (words,) = morphemes(["피고는 KBS에게 3억 원을 갚지 않았다."])
     assert {"피고", "KBS", "갚"} <= set(words)

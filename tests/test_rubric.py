@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from data.cases import Claim, Issue
 from data.endpoint import Reply, Unusable
-from rewards.answer import visible
+from data.visible import visible
 from rewards.rubric import fence, judge_words, parse, prompt_version, render, response_format
 from rewards.score import Judgment
 

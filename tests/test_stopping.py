@@ -19,7 +19,7 @@ async def stopped_while(work, reason, stopping):
     async def rubric(completions, **_):
         return [await work() for _ in completions]
 
-    guarded = asyncio.ensure_future(stopping.guard(rubric, instead=0.0)(completions=["a", "b"]))
+    guarded = asyncio.ensure_future(stopping.guard(rubric)(completions=["a", "b"]))
     await asyncio.sleep(0.01)
     if reason:
         stopping.ask(reason)
@@ -39,7 +39,7 @@ def test_a_rubric_that_nothing_stops_is_left_as_it_is():
 
 def test_a_wait_is_cut_short_and_the_end_comes_where_all_ranks_agree():
     stopping = Stopping()
-    assert asyncio.run(stopped_while(lambda: asyncio.sleep(3600), Preempted("SIGTERM"), stopping)) == [0.0, 0.0]
+    assert asyncio.run(stopped_while(lambda: asyncio.sleep(3600), Preempted("SIGTERM"), stopping)) == [None, None]
     stopping.look(num_ranks=2)  # another rank may wait in a collective
     for end in (stopping.agree, stopping.look):
         with pytest.raises(Preempted, match="SIGTERM"):
@@ -51,7 +51,7 @@ def test_a_judge_that_scores_nothing_ends_the_run_in_the_same_place():
         raise JudgeUnavailable("gone")
 
     stopping = Stopping()
-    assert asyncio.run(stopped_while(fails, None, stopping)) == [0.0, 0.0]
+    assert asyncio.run(stopped_while(fails, None, stopping)) == [None, None]
     with pytest.raises(JudgeUnavailable, match="gone"):
         stopping.agree(num_ranks=1)
 

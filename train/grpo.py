@@ -105,7 +105,7 @@ def main(settings: Settings, judge: Judge | MiniJudge | None = None) -> None:
     trainer = Trainer(
         model=model.model_name_or_path,
         args=training,
-        reward_funcs=RewardColumns(stopping.guard(rubric, instead=(0.0, 0.0, 0.0))).functions,
+        reward_funcs=RewardColumns(stopping.guard(rubric)).functions,
         train_dataset=build_dataset(cases, ask),
         eval_dataset=build_dataset(eval_cases, ask) if training.eval_strategy != "no" else None,  # or it refuses
         peft_config=get_peft_config(model),

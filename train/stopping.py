@@ -92,17 +92,17 @@ class Stopping:
             self._waits.discard(cut_short)
 
     def guard(
-        self, rubric: Callable[..., Coroutine[Any, Any, list[T]]], instead: T
-    ) -> Callable[..., Awaitable[list[T]]]:
-        """The rubric; where the run is to end, `instead` for each completion, which nobody comes to learn from."""
+        self, rubric: Callable[..., Coroutine[Any, Any, list[T | None]]]
+    ) -> Callable[..., Awaitable[list[T | None]]]:
+        """The rubric; where the run is to end, no completion is scored, and nobody comes to learn from it."""
 
-        async def guarded(completions: Sequence[Any], **batch: Any) -> list[T]:
+        async def guarded(completions: Sequence[Any], **batch: Any) -> list[T | None]:
             try:
                 rows = await self.unless_stopped(rubric(completions=completions, **batch))
             except JudgeUnavailable as error:
                 self.ask(error)
                 rows = None
-            return [instead] * len(completions) if rows is None else rows
+            return [None] * len(completions) if rows is None else rows
 
         return guarded
 
