@@ -122,8 +122,16 @@ def test_the_same_run_gives_thresholds_the_likert_table_and_the_cost(world, agre
         options += ["--no-judge-rationales", "--judge-repeat-frac", "0", "--judge-prices", "in=1,out=4"]
         status, figures = agree(["rater-1.json", "rater-2.json"], *options, "--likert", *likert, *responses(world))
     assert status == 0
-    for name in ("pair/rater-1|rater-2/alpha/score", "judge/alpha/score", "experts/alpha/score", "fleiss/outcome"):
+    pair = "pair/rater-1|rater-2"
+    for name in (*PARTS, *NAMES, "outcome"):
+        for prefix in ("", f"{pair}/", "difficulty/easy/", "generator/policy-a/", "judge/", "experts/"):
+            low, value, high = (figures[f"{prefix}alpha/{name}{end}"] for end in ("/low", "", "/high"))
+            assert low <= value <= high, (prefix, name)
+        assert f"gap/alpha/{name}" in figures
+    for name in ("fleiss/outcome", "agreement/outcome", f"{pair}/cohen/outcome", f"{pair}/pearson/score"):
         assert -1 <= figures[name] <= 1
+    leniency, confusion = "rater/rater-2/leniency/score", f"{pair}/confusion/absent/right"
+    assert {f"{pair}/spearman/score", f"{pair}/bias/score/low", f"{leniency}/high", confusion} <= figures.keys()
     for name in NAMES:
         assert 0.15 < figures[f"judge/soft/{name}/threshold"] <= 0.65
         assert figures[f"judge/soft/{name}/kappa_cross_validated"] > 0.5
