@@ -6,6 +6,7 @@ example: python -m benchmarks.coverage_study --seeds 8
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, get_args
@@ -27,16 +28,31 @@ WEIGHTS = np.array(SCHEMES["legit"].weights)
 # Without vLLM, whose start takes longer than so small a policy's completions do; the trainer itself writes them. A base
 # answer has 20 tokens in the mean, one that treats every issue 35.
 RECIPE: Mapping[str, Any] = {"max_steps": 50, "eval_steps": 10, "use_vllm": False, "max_completion_length": 24}
-SETTINGS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {  # what differs in the world, and in the recipe
-    "tight": ({}, {}),
-    "budget20": ({}, {"max_completion_length": 20}),
-    "budget22": ({}, {"max_completion_length": 22}),
-    "budget28": ({}, {"max_completion_length": 28}),
-    "budget32": ({}, {"max_completion_length": 32}),
-    "kl": ({}, {"beta": 0.05}),
-    "no_gate": ({}, {"gate_truncated": False}),
-    "order_first": ({"order_first": True}, {}),
-    "undecidable": ({"undecidable_frac": 0.5}, {}),
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What differs in the world and in the recipe, and what trains."""
+
+    world: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    program: Sequence[str] = ("train/grpo.py",)
+
+
+PRICED = ("-m", "benchmarks.priced_extras", "0.25")
+SETTINGS: Mapping[str, Setting] = {
+    "tight": Setting(),
+    "budget20": Setting(recipe={"max_completion_length": 20}),
+    "budget22": Setting(recipe={"max_completion_length": 22}),
+    "budget28": Setting(recipe={"max_completion_length": 28}),
+    "budget32": Setting(recipe={"max_completion_length": 32}),
+    "kl": Setting(recipe={"beta": 0.05}),
+    "long": Setting(recipe={"max_steps": 200, "eval_steps": 50}),
+    "no_gate": Setting(recipe={"gate_truncated": False}),
+    "order_first": Setting(world={"order_first": True}),
+    "undecidable": Setting(world={"undecidable_frac": 0.5}),
+    "priced": Setting(recipe={"eval_judge": "mini"}, program=PRICED),
+    "priced32": Setting(recipe={"eval_judge": "mini", "max_completion_length": 32}, program=PRICED),
 }
 SHOWN = ("score", *PARTS)
 
@@ -54,16 +70,16 @@ def main() -> None:
     if "legit" not in args.schemes:
         parser.error("--schemes must have legit, with which the others are compared")
 
-    of_world, of_recipe = SETTINGS[args.setting]
-    recipe = {**RECIPE, **of_recipe}
-    world = World(folder=args.out / (f"world-{args.setting}" if of_world else "world"), **of_world)
+    setting = SETTINGS[args.setting]
+    recipe = {**RECIPE, **setting.recipe}
+    world = World(folder=args.out / (f"world-{args.setting}" if setting.world else "world"), **setting.world)
     world.build()
     lines: dict[str, list[Line]] = {scheme: [] for scheme in args.schemes}
     for seed in range(args.seeds):
         for scheme in args.schemes:
             key = {"setting": args.setting, "scheme": scheme, "seed": seed}
             overrides = {**recipe, "seed": seed, "reward": scheme}
-            lines[scheme].append(run_once(args.out / "results.jsonl", key, world, overrides))
+            lines[scheme].append(run_once(args.out / "results.jsonl", key, world, overrides, setting.program))
     models = {"base": world.folder / "base"} | {
         f"{scheme}-{seed}": args.out / f"{args.setting}-{scheme}-{seed}"
         for scheme in args.schemes

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.priced_extras import PricedExtrasJudge
 from data.cases import Case, Issue
 from rewards.mini_judge import MiniJudge, count_extra_issues
 from rewards.score import score_case
@@ -145,3 +146,23 @@ def test_any_text_is_judged_on_every_issue(answer):
 def test_a_damaged_mini_key_is_told_with_the_way_out(mini):
     with pytest.raises(ValueError, match=r"case 'mini-1'.*write the cases again"):
         judge(GOLD, replace(CASE, extra={"mini": mini}))
+
+
+def test_a_price_on_extra_issues_takes_credit_from_right_conclusions_alone():
+    answer = f"{GOLD}\n이미 지급: 인정\n시효: 부정"
+    priced = asyncio.run(PricedExtrasJudge(0.25).judge_case(CASE, answer))
+
+    assert [float(one.correct_conclusion) for one in priced.values()] == [1, 0.5, 0.5, 0.5]  # the root first
+        "": 1,
+        "1": 0.5,
+        "1.1": 0.5,
+        "1.2": 0.5,
+    }
+    assert all(one.contains_issue == 1 for one in priced.values())
+
+
+def test_the_price_on_extra_issues_ends_at_nothing_and_costs_nothing_where_there_are_none():
+    five = GOLD + "".join(f"\n쟁점 {number}: 인정" for number in range(5))
+    for answer, worth in ((GOLD, 1), (five, 0)):
+        priced = asyncio.run(PricedExtrasJudge(0.25).judge_case(CASE, answer))
+        assert priced["1.1"].correct_conclusion == worth
