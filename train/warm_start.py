@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.cases import Case
+from data.command import output_folder
 from data.law import Document
 from data.mini import generate, gold_answer, issue_line, join_answer
 from data.mini_law import kinds
-from data.mini_statutes import TOWNS, law_book
+from data.mini_statutes import law_book
 from data.progress import progress_bar
 from data.prompts import build_prompt
 from data.records import from_record
@@ -131,7 +132,7 @@ def lessons(settings: WarmStart) -> list[tuple[Case, str]]:
 def _lessons_with_law(seed: int, num_cases: int, world: Mapping[str, Any]) -> list[Case]:
     """Cases under many law books, so that no number can be learned, two of three with the law that settles them.
 
-    It stands before the question as retrieval puts it there, for half of them beside another town's.
+    It stands before the question as retrieval puts it there.
     """
     rng = random.Random(f"lessons with law, {seed}")
     cases: list[Case] = []
@@ -141,9 +142,8 @@ def _lessons_with_law(seed: int, num_cases: int, world: Mapping[str, Any]) -> li
         for record in generate(statutes, "lesson", CASES_A_BOOK, statutes=statutes, **world):
             case = from_record(record)
             own, kind = case.question.partition("시에서")[0], case.extra["mini"]["kind"]
-            towns = rng.choice([[own], rng.sample([own, rng.choice(TOWNS["lesson"])], 2)])
-            laws = [Document("", "statute", *book.ordinance(town, kind)) for town in dict.fromkeys(towns)]
-            shown = laws if rng.random() < LAW_FRAC else ()
+            law = Document("", "statute", *book.ordinance(own, kind))
+            shown = [law] if rng.random() < LAW_FRAC else ()
             cases.append(replace(case, question=build_prompt(case, "bare", shown)[0]["content"]))
     return cases[:num_cases]
 
@@ -215,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         epilog="example: python train/warm_start.py --out outputs/mini/base --seed 0",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="the model's folder; another warm start there gives way"
+        "--out", type=output_folder, required=True, help="the model's folder; another warm start there gives way"
     )
     parser.add_argument("--seed", type=int, default=WarmStart.seed)
     parser.add_argument("--num-clean-steps", type=int, default=WarmStart.num_clean_steps, help="steps on right answers")
