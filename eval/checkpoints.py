@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from data.cases import Case
-from data.command import InputError, positive, run_command
-from data.contexts import RetrievalConfig, contexts_for
+from data.command import InputError, option, output_file, output_folder, positive, run_command, seconds
+from data.contexts import RetrievalConfig, contexts_for, heeded
 from data.jsonl import write_json, write_text
 from data.loading import load_cases
 from eval.comparison import check_comparable
@@ -18,6 +18,7 @@ from eval.flags import add_config_options, add_judge_options, config_from, judge
 from eval.graded import read_inputs
 from eval.judging import judge_settings
 from eval.metrics import PARTS, Figures, paired_difference
+from eval.phases import METRICS_NAME, read_spans
 from eval.report import render_page
 from eval.report_data import analyse
 from eval.runs import FINAL, Run, find_checkpoints, is_over, read_run
@@ -73,7 +74,8 @@ def evaluate(args: argparse.Namespace) -> None:
     if source is None:
         raise InputError(f"{args.run_dir} was configured without eval_cases: say which with --cases")
     cases = load_cases(source, split)[: args.limit]
-    laws = contexts_for(cases, config_from(RetrievalConfig, run.retrieval, args), held_out=True)
+    retrieval = heeded(run.retrieval, getattr(args, "retriever", None))
+    laws = contexts_for(cases, config_from(RetrievalConfig, retrieval, args), held_out=True)
     grading = _grading(run, {case.id: case for case in cases}, out, args)
     solver = Solver(run, args.tensor_parallel_size)
 
@@ -102,7 +104,8 @@ def evaluate(args: argparse.Namespace) -> None:
     if not args.no_report:
         inputs = read_inputs([str(out)], source, split, args.sampling[0])
         check_comparable(inputs.sets, on_common_cases=True)
-        write_text(out / "report.html", render_page(analyse(inputs), run.directory.absolute().name))
+        analysis = analyse(inputs, read_spans(run.directory / METRICS_NAME))
+        write_text(out / "report.html", render_page(analysis, run.directory.absolute().name))
         print(f"report: {out / 'report.html'}")
 
 
@@ -136,9 +139,9 @@ def _grading(run: Run, cases: Mapping[str, Case], out: Path, args: argparse.Name
     return Grading(cases, judge, training_judge, config_from(GateConfig, run.gates, args))
 
 
-def _started(run_dir: str, poll_s: float) -> Run:
+def _started(run_dir: Path, poll_s: float) -> Run:
     """The run, as soon as its training has begun."""
-    path = Path(run_dir) / "config.yaml"
+    path = run_dir / "config.yaml"
     if not path.is_file():
         print(f"waiting for {path}, which training writes when it starts (Ctrl-C ends this)", file=sys.stderr)
     while not path.is_file():
@@ -171,7 +174,7 @@ def _parser() -> argparse.ArgumentParser:
         "Only what is missing is computed. Evaluations of all held-out cases go to the run's W&B or trackio.",
         epilog="example: python eval/checkpoints.py outputs/mini --sampling greedy,t1 --limit 200",
     )
-    parser.add_argument("run_dir", help="the run's output_dir")
+    parser.add_argument("run_dir", type=output_folder, help="the run's output_dir")
     parser.add_argument("--cases", help="case file or hub id (default: the run's eval_cases)")
     parser.add_argument("--split", help="the split of --cases, if it is a hub data set")
     parser.add_argument("--limit", type=positive, help="only the first so many cases")
@@ -179,11 +182,13 @@ def _parser() -> argparse.ArgumentParser:
         "--sampling", type=_samplings, default=["greedy", "t1"], help="greedy, t1 (temperature 1) or both"
     )
     parser.add_argument("--samples", type=positive, default=1, help="responses per case at temperature 1")
-    parser.add_argument("--out", type=Path, help="folder for everything that is written (default: RUN_DIR/eval)")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument(
+        "--out", type=output_folder, help="folder for everything that is written (default: RUN_DIR/eval)"
+    )
+    parser.add_argument("--json", type=output_file(), help="write the figures here too")
     parser.add_argument(
         "--watch",
-        type=float,
+        type=option(seconds),
         nargs="?",
         const=POLL_S,
         metavar="SECONDS",

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from data.command import run_command
+from data.command import output_file, output_folder, run_command
 from data.jsonl import write_text
 from eval.comparison import check_comparable, part_sheet
 from eval.curves import draw_curves
@@ -19,6 +19,7 @@ from eval.graded import Inputs, read_inputs
 from eval.heat_map import TICKS, draw_heat_maps
 from eval.metrics import PARTS
 from eval.outcomes import NUM_BINS
+from eval.phases import MEANING, METRICS_NAME, PHASES, draw_phases, joined, read_spans, shares
 from eval.report_data import Analysis, analyse, most_changed, page_data
 from eval.sheets import (
     error_figures,
@@ -41,7 +42,8 @@ def report(args: argparse.Namespace) -> None:
     """Write the page, and beside it what the options ask for."""
     inputs = read_inputs(args.sets, args.cases, args.split, args.sampling)
     check_comparable(inputs.sets, on_common_cases=True)
-    analysis = analyse(inputs)
+    run = _run_of(inputs)
+    analysis = analyse(inputs, read_spans(run / METRICS_NAME) if run else ())
     folder, name = _home(inputs)
     out = args.out or folder / "report.html"
     write_text(out, render_page(analysis, args.title or name))
@@ -87,6 +89,10 @@ def render_page(analysis: Analysis, title: str) -> str:
         ticks=TICKS,
         axis=column_axis,
         changed=most_changed(last) if last else ((), ()),
+        all_time=joined(analysis.spans) if analysis.spans else None,
+        time_shares=shares(analysis.spans) if analysis.spans else {},
+        phases=PHASES,
+        meaning=MEANING,
         css=Markup((PAGE / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         script=Markup("\n".join((PAGE / name).read_text(encoding="utf-8") for name in SCRIPTS)),  # noqa: S704
         data=packed(data),
@@ -143,7 +149,7 @@ def flat_figures(analysis: Analysis) -> dict[str, Any]:
 
 
 def draw_pictures(analysis: Analysis, directory: Path) -> None:
-    """The curves and the heat maps as PNG and SVG files."""
+    """The curves, the heat maps and the bars of time as PNG and SVG files."""
     directory.mkdir(parents=True, exist_ok=True)
     sets = analysis.sets
     points = [
@@ -155,6 +161,8 @@ def draw_pictures(analysis: Analysis, directory: Path) -> None:
             title = f"{len(analysis.inputs.cases)} cases"
             draw_curves({"mean, 95 % interval": points}, title, directory / f"curves{suffix}")
         draw_heat_maps(errors_by_name, directory / f"heat_map{suffix}")
+        if analysis.spans:
+            draw_phases(analysis.spans, directory / f"phases{suffix}")
     print(f"pictures: {directory}")
 
 
@@ -166,6 +174,13 @@ def _home(inputs: Inputs) -> tuple[Path, str]:
     return path.parent, path.parent.name
 
 
+def _run_of(inputs: Inputs) -> Path | None:
+    """The folder of the run that all the sets are evaluations of; None where they are of several, or of none."""
+    folders = {graded.path.absolute().parent.parent.parent for graded in inputs.sets}
+    folder = folders.pop()
+    return folder.parent if folder.name == "eval" and not folders else None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Write one HTML page that needs no network: score, order, coverage and correctness with intervals, "
@@ -174,9 +189,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: python eval/report.py outputs/demo/run --latex outputs/demo/tables.tex",
     )
     add_set_options(parser)
-    parser.add_argument("--out", type=Path, help="the page (default: RUN_DIR/eval/report.html, or beside the grades)")
+    parser.add_argument(
+        "--out", type=output_file(), help="the page (default: RUN_DIR/eval/report.html, or beside the grades)"
+    )
     parser.add_argument("--title", help="heading of the page (default: the name of the run or folder)")
-    parser.add_argument("--pictures", type=Path, help="folder for the curves and the heat map as PNG and SVG")
+    parser.add_argument(
+        "--pictures", type=output_folder, help="folder for curves, heat map and time by phase as PNG and SVG"
+    )
     return parser
 
 

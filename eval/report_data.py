@@ -1,5 +1,6 @@
 """What the report shows, as plain values: figures of every set, and every case with its answers; pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from eval.comparison import CaseChange, Comparison, compare_sets
 from eval.graded import GradedSet, Inputs
 from eval.metrics import PARTS, Figures
 from eval.outcomes import ErrorAnalysis, Outcome, analyse_errors
+from eval.phases import PHASES, Span, windows
 from eval.results import Grade
 from eval.slices import Slice, case_kind, length_edges, slice_grades
 from eval.summary import summarize_grades
@@ -19,13 +21,17 @@ SHOWN_CHANGES = 8
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Everything that is computed of the sets, in their order; `comparisons` of each but the first with the first."""
+    """Everything that is computed of the sets, in their order; `comparisons` of each but the first with the first.
+
+    `spans` are the steps of the run that they are checkpoints of, with their seconds; none if no such log is known.
+    """
 
     inputs: Inputs
     means: tuple[Figures, ...]
     comparisons: tuple[Comparison, ...]
     slices: tuple[tuple[Slice, ...], ...]
     errors: tuple[ErrorAnalysis, ...]
+    spans: tuple[Span, ...]
 
     @property
     def sets(self) -> tuple[GradedSet, ...]:
@@ -33,7 +39,7 @@ class Analysis:
         return self.inputs.sets
 
 
-def analyse(inputs: Inputs) -> Analysis:
+def analyse(inputs: Inputs, spans: Sequence[Span] = ()) -> Analysis:
     """Means, differences from the first set, slices and errors of every set; lengths are cut alike in all."""
     sets, cases = inputs.sets, inputs.cases
     means = tuple(summarize_grades(graded.grades, cases) for graded in sets)
@@ -47,6 +53,7 @@ def analyse(inputs: Inputs) -> Analysis:
             for graded, figures in zip(sets, means, strict=True)
         ),
         tuple(analyse_errors(graded.grades, cases) for graded in sets),
+        tuple(spans),
     )
 
 
@@ -88,6 +95,11 @@ def page_data(analysis: Analysis) -> dict[str, Any]:
         ],
         "cases": [_case(case) for case in cases.values()],
         "answers": list(answers.values()),
+        "phases": PHASES,
+        "bars": [
+            {"first": bar.first, "last": bar.last, "seconds": [round(seconds, 4) for seconds in bar.of_a_step]}
+            for bar in windows(analysis.spans)
+        ],
     }
 
 

@@ -12,13 +12,15 @@ from urllib.parse import parse_qs
 import pytest
 from simulated_run import write_simulated_run
 
-from data.jsonl import Appender
+from data.jsonl import read_jsonl, write_jsonl
 from eval.graded import read_inputs
+from eval.phases import MEANING, PHASES
 from eval.report import column_axis, flat_figures, main, packed, render_page
 from eval.report_data import analyse, most_changed
 from eval.tables import Change, Sheet
 from eval.tallies import Estimate
 
+SECONDS = (6.0, 1.5, 0.3, 4.2, 0.0, 0.0)  # of each step, in the order of PHASES: 12, half of it to generate
 HOSTILE = "</script><script>window.caught = 1</script><img src=x onerror='window.caught = 2'> {{ 7 * 7 }} \ud83d"
 
 
@@ -27,11 +29,12 @@ def run_dir(tmp_path_factory):
     """A simulated run; on one case the last checkpoint writes what would break a careless page."""
     path = write_simulated_run(tmp_path_factory.mktemp("report") / "run", num_cases=24)
     grades = path / "eval/checkpoint-100/greedy/grades.jsonl"
-    record = json.loads(grades.read_text(encoding="utf-8").splitlines()[0])
+    record, *others = (record for _, record in read_jsonl(grades))
     record["response"] = f"<think>{HOSTILE}</think>{HOSTILE}"
     record["evaluation_result"][""]["rationales"] = HOSTILE
-    with Appender(grades) as file:
-        file.append(record)
+    write_jsonl(grades, [record, *others])
+    times = {f"time/{phase}_s": seconds for phase, seconds in zip(PHASES, SECONDS, strict=True)}
+    write_jsonl(path / "metrics.jsonl", [{"step": step, "loss": 0.1, **times} for step in range(1, 101)])
     return path
 
 
@@ -85,6 +88,32 @@ def test_its_tables_say_what_the_figures_say(page, analysis):
     assert links[0] == {"case": [first.case_id], "set": ["checkpoint-100"]}
 
 
+def test_the_time_of_the_run_is_shown_where_its_log_is(run_dir, page, tmp_path):
+    html = page.read_text(encoding="utf-8")
+    assert re.findall(r"</i>(\w+) ([\d.]+) %", html) == [
+        ("generate", "50.0"),
+        ("judge", "12.5"),
+        ("sync", "2.5"),
+        ("learn", "35.0"),
+        ("evaluate", "0.0"),
+        ("save", "0.0"),
+    ]
+    assert MEANING in html
+    assert "1,200 s in steps 1 to 100" in html
+    bars = json.loads(unpack(html, "data"))["bars"]
+    assert [bars[0], bars[-1]] == [
+        {"first": 1, "last": 3, "seconds": [*SECONDS]},
+        {"first": 100, "last": 100, "seconds": [*SECONDS]},
+    ]
+    grades = shutil.copytree(run_dir / "eval/base/greedy", tmp_path / "grades")
+    of_none = ["--cases", str(run_dir / "simulated_test.jsonl"), "--out", str(tmp_path / "report.html")]
+    for other in ([], [str(run_dir / "eval/checkpoint-20/greedy")]):
+        assert main([str(grades), *other, *of_none]) == 0
+        html = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert 'id="phase-chart"' not in html
+        assert MEANING not in html
+
+
 def test_a_single_set_has_no_changes(run_dir, tmp_path):
     inputs = read_inputs([f"only={run_dir}/eval/base/greedy"], None)
     html = render_page(analyse(inputs), "one")
@@ -105,6 +134,8 @@ def test_tables_and_pictures_for_a_paper(run_dir, tmp_path):
         "curves.svg",
         "heat_map.png",
         "heat_map.svg",
+        "phases.png",
+        "phases.svg",
     ]
     assert "checkpoint-40/parent/children/all right" in json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
 
@@ -188,6 +219,7 @@ def test_it_opens_with_charts_cases_and_tree(opened):
     tab = opened()
     assert tab.locator(".panels svg").count() == 4
     assert tab.locator("#path-chart svg").count() == tab.locator("#outcome-chart svg").count() == 1
+    assert tab.locator("#phase-chart svg .mark-rect path").count() == 34 * len(PHASES)  # 100 steps, three a bar
     assert tab.locator("#list li").count() == 24
     assert tab.locator("#set-name").inner_text() == "checkpoint-100"
     assert tab.locator(".tree .issue").count() >= 3

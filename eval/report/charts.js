@@ -145,8 +145,34 @@ function drawOutcomes() {
   });
 }
 
+function drawPhases() {
+  const { phases, bars } = state.data;
+  if (!bars.length) return null; // no log of a run: no place for it either
+  const names = Object.keys(phases);
+  const values = bars.flatMap(({ first, last, seconds }) => {
+    const whole = seconds.reduce((sum, part) => sum + part, 0);
+    const edge = 0.5 - 0.05 * (last - first + 1);
+    let from = 0;
+    return names.map((phase, i) => {
+      from += seconds[i];
+      return { phase, steps: first === last ? `${first}` : `${first}–${last}`, left: first - edge, right: last + edge, seconds: seconds[i], share: seconds[i] / whole, from: from - seconds[i], to: from };
+    });
+  });
+  const x = { field: "left", type: "quantitative", title: "step", scale: { zero: false, nice: false }, axis: { format: "d", tickMinStep: 1, grid: false } };
+  const y = { field: "from", type: "quantitative", title: "seconds a step", axis: { tickCount: 5 } };
+  return draw($("phase-chart"), {
+    data: { values },
+    mark: "rect",
+    encoding: {
+      x, x2: { field: "right" }, y, y2: { field: "to" },
+      color: { field: "phase", type: "nominal", legend: null, scale: { domain: names, range: Object.values(phases) } },
+      tooltip: [{ field: "steps" }, { field: "phase" }, { field: "seconds", title: "seconds a step", format: ".2f" }, { field: "share", format: ".1%" }],
+    },
+  });
+}
+
 function drawAll() {
-  return window.vegaEmbed ? Promise.all([drawCurves(), drawPath(), drawOutcomes()]) : null;
+  return window.vegaEmbed ? Promise.all([drawCurves(), drawPath(), drawOutcomes(), drawPhases()]) : null;
 }
 
 async function startCharts() {
