@@ -22,6 +22,8 @@ from data.command import (
     endpoint_of,
     json_object,
     number,
+    output_file,
+    output_folder,
     positive,
     request_of,
     run_command,
@@ -44,7 +46,6 @@ def build(args: argparse.Namespace) -> int:
     folder = Folder(args.out)
     with Console(stderr=True).status("reading and selecting judgments"):
         plan = Plan(args.judgments, args.text_column, rules, args.second_opinion, args.limit)
-    write_jsonl(args.out / "dropped.jsonl", plan.dropped)
     figures: dict[str, Any] = {"read": plan.num_kept + len(plan.dropped), "dropped": len(plan.dropped)}
     reasons = Counter(reason.partition(": ")[0] for drop in plan.dropped for reason in drop["reasons"])
     figures |= {f"dropped/{reason}": count for reason, count in reasons.most_common()}
@@ -57,6 +58,7 @@ def build(args: argparse.Namespace) -> int:
         _report("estimate; nothing was asked", figures, args.json)
         return 0
 
+    write_jsonl(args.out / "dropped.jsonl", plan.dropped)
     endpoint = endpoint_of(args)
     meter = Meter(endpoint.stats, tuple(args.price), args.budget)
     builder = Builder(endpoint, meter, DEFAULT_LANGUAGE, sampling)
@@ -69,10 +71,15 @@ def build(args: argparse.Namespace) -> int:
     with _progress(plan.num_kept, meter) as advance:
         num_elsewhere = asyncio.run(run(advance))
     figures |= folder.gather(plan)
-    figures |= {"tokens_in": endpoint.stats.tokens_in, "tokens_out": endpoint.stats.tokens_out}
+    figures["tokens_in"], figures["tokens_out"] = meter.tokens
     figures["cost"] = round(meter.spent, 4)
     write_json(args.out / "report.json", figures)
     _report(f"{args.out}", figures, args.json)
+    if meter.num_estimated:
+        print(
+            f"{meter.num_estimated} replies came without usage: their tokens and cost are estimated from their length.",
+            file=sys.stderr,
+        )
     if num_elsewhere:
         print(f"{num_elsewhere} judgments are with another worker on this folder.", file=sys.stderr)
     for source, failure in list(builder.failures.items())[:20]:
@@ -104,7 +111,7 @@ def _progress(total: int, meter: Meter) -> Iterator[Advance]:
             num_paid += count if is_new else 0
             progress.advance(bar, count)
             task = progress.tasks[0]
-            spent = meter.spent if any(meter.prices) else float(meter.stats.tokens_in + meter.stats.tokens_out)
+            spent = meter.spent if any(meter.prices) else float(sum(meter.tokens))
             rest = spent / num_paid * task.remaining if num_paid and task.remaining else 0.0
             unit = ".2f" if any(meter.prices) else ",.0f"
             speed = f"{60 * task.speed:.1f}/min, " if task.speed else ""
@@ -127,13 +134,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "judgments", nargs="+", help="folder, .jsonl, .parquet, .csv, .txt, .html, .pdf or .docx file, or hub id"
     )
-    parser.add_argument("--out", required=True, type=Path, help="the folder to build in")
+    parser.add_argument("--out", required=True, type=output_folder, help="the folder to build in")
     parser.add_argument("--text-column", help="where the judgments are rows: the column with the text")
     parser.add_argument("--rules", default=RULES_PATH, type=Path, help="which judgments to take: a YAML file")
     parser.add_argument("--second-opinion", action="store_true", help="ask the model about borderline judgments")
     parser.add_argument("--limit", type=positive, help="only the first so many judgments that are not dropped")
     parser.add_argument(
-        "--dry-run", action="store_true", help="select, estimate the cost of what is missing, ask nothing"
+        "--dry-run", action="store_true", help="select, estimate the cost of what is missing; ask and write nothing"
     )
     parser.add_argument("--budget", type=number(0), help="stop before this run has cost more; needs --price")
     parser.add_argument(
@@ -144,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("IN", "OUT"),
         help="of a million tokens read and written",
     )
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there too")
+    parser.add_argument("--json", type=output_file(), metavar="PATH", help="write the figures there too")
     endpoint = parser.add_argument_group("the model")
     endpoint.add_argument("--model", required=True, help="its name there")
     add_endpoint_options(endpoint, "its endpoint, up to and with /v1")

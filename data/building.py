@@ -37,13 +37,29 @@ class Meter:
     def __init__(self, stats: EndpointStats, prices: tuple[float, float], budget: float | None) -> None:
         self.stats = stats
         self.prices = prices
+        self.num_estimated = 0  # replies of which the endpoint did not tell the tokens
+        self._estimated = (0.0, 0.0)
         self._budget = budget
         self._under_way = 0.0
 
     @property
+    def tokens(self) -> tuple[int, int]:
+        """Tokens in and out of all replies of this run, the unusable ones too; from lengths where nobody tells them."""
+        told = (self.stats.tokens_in, self.stats.tokens_out)
+        return round(told[0] + self._estimated[0]), round(told[1] + self._estimated[1])
+
+    @property
     def spent(self) -> float:
-        """The cost of all replies of this run, the unusable ones too."""
-        return self.cost(self.stats.tokens_in, self.stats.tokens_out)
+        """What they cost."""
+        return self.cost(*self.tokens)
+
+    def note(self, question: Sequence[dict[str, str]], reply: Reply) -> None:
+        """Take account of a reply without usage, or with one of no tokens, by the lengths of it and of its question."""
+        if not (reply.tokens_in and reply.tokens_out):
+            self.num_estimated += 1
+            tokens_in = 0 if reply.tokens_in else num_chars(question) / CHARS_PER_TOKEN
+            tokens_out = 0 if reply.tokens_out else len(reply.content + reply.reasoning) / CHARS_PER_TOKEN
+            self._estimated = (self._estimated[0] + tokens_in, self._estimated[1] + tokens_out)
 
     def cost(self, tokens_in: float, tokens_out: float) -> float:
         return (tokens_in * self.prices[0] + tokens_out * self.prices[1]) / 1e6
@@ -107,6 +123,7 @@ class Builder:
         request = self._sampling | {"response_format": json_format(f"legit_{stage.name}", stage.shape)}
 
         def read(reply: Reply) -> tuple[Any, Draft]:
+            self._meter.note(question, reply)
             value = read_shaped(reply, stage.shape)
             return value, stage.put(draft, value)  # which may find it unusable too
 
@@ -135,8 +152,12 @@ def call_key(model: str, sampling: dict[str, Any], stage: Stage, question: Seque
 
 def expected_tokens(stage: Stage, draft: Draft, question: Sequence[dict[str, str]]) -> tuple[float, float]:
     """Tokens in and out that a question will take, told by lengths."""
-    num_chars = sum(len(message["content"]) for message in question)
-    return num_chars / CHARS_PER_TOKEN, stage.length_frac * len(draft.judgment.reasons) / CHARS_PER_TOKEN
+    return num_chars(question) / CHARS_PER_TOKEN, stage.length_frac * len(draft.judgment.reasons) / CHARS_PER_TOKEN
+
+
+def num_chars(question: Sequence[dict[str, str]]) -> int:
+    """Characters of all messages of a question."""
+    return sum(len(message["content"]) for message in question)
 
 
 def estimate(

@@ -1,6 +1,5 @@
 """What a training run left in its folder: its settings, its base and its checkpoints."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +11,8 @@ import yaml
 from data.command import InputError
 from data.contexts import RetrievalConfig
 from data.prompts import PromptStyle
-from eval.engine import ADAPTER_CONFIG, Policy
+from data.weights import ADAPTER_CONFIG, damage_of_weights
+from eval.engine import Policy
 from rewards.gates import GateConfig
 from rewards.judge_config import JudgeConfig, eval_judge_settings
 
@@ -120,29 +120,7 @@ def is_over(run: Run) -> bool:
 
 def has_whole_weights(directory: Path) -> bool:
     """Whether a folder holds a model or an adapter of which no weight is missing or cut off."""
-    if (directory / ADAPTER_CONFIG).is_file():
-        return _is_whole(directory / "adapter_model.safetensors")
-    if not (directory / "config.json").is_file():
-        return False
-    index = directory / "model.safetensors.index.json"
-    if index.is_file():
-        shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        return all(_is_whole(directory / shard) for shard in shards)
-    return _is_whole(directory / "model.safetensors")
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether a safetensors file is as long as its header says."""
-    if not path.is_file():
-        return False
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        header_size = int.from_bytes(file.read(8), "little")
-        if size <= 8 or header_size > size - 8:
-            return False
-        header = json.loads(file.read(header_size))
-    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-    return size == 8 + header_size + max(ends, default=0)
+    return damage_of_weights(directory) is None
 
 
 def _policy(run: Run, directory: Path) -> Policy:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,11 @@ EVALUATION = "evaluation"  # the key of the run's config that says which cases w
 TRAINING_STEP = "train/global_step"
 TRAINING = {part: f"train/score/{'total' if part == 'score' else part}" for part in PARTS}
 MAX_ROWS = 12
+_FORMS = (
+    f"{PREFIX} takes a run's output_dir, its wandb/ or an offline-run-* folder in that, or entity/project/run_id of a "
+    "run on W&B's server"
+)
+_RUN_PATH = re.compile(r"[^/\s.~][^/\s]*/[^/\s]+/(runs/)?[^/\s]+")
 _FILE_HEADER = b":W&B"
 _BLOCK = 32 * 1024
 
@@ -65,6 +71,8 @@ def read_history(spec: str) -> History:
     Raises:
         InputError: no such run.
     """
+    if not spec.strip():
+        raise InputError(f"{PREFIX} names no run; write {PREFIX}PATH or {PREFIX}ENTITY/PROJECT/ID (an unset variable?)")
     directory = Path(spec)
     if directory.is_dir():
         files = sorted(
@@ -77,13 +85,15 @@ def read_history(spec: str) -> History:
         if len({file.name for file in files}) > 1:
             raise InputError(f"{spec} holds several runs, name one: {', '.join(str(file.parent) for file in files)}")
         return _offline_history(files)
+    if not _RUN_PATH.fullmatch(spec):
+        raise InputError(f"{spec}: no such folder; {_FORMS}")
     import wandb
 
     try:
         run = wandb.Api().run(spec)
         return History(run.name, tuple(run.scan_history()), run.config.get(EVALUATION))
     except (wandb.errors.Error, ValueError) as error:
-        raise InputError(f"{spec} is neither a folder nor a run that W&B gives: {error}") from error
+        raise InputError(f"{spec}: no such folder, nor a run that W&B gives ({error}); {_FORMS}") from error
 
 
 def compare_histories(first: History, second: History) -> dict[str, float]:

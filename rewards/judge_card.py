@@ -3,12 +3,13 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from data.jsonl import write_json, write_text
+from data.language import DEFAULT_LANGUAGE
 from data.store import Store
 from rewards.grouping import group_prompt_version
 from rewards.judge_config import JudgeConfig
@@ -49,12 +50,20 @@ class JudgeCard:
         return f"judge card of {self.date}: {agreement} with {len(self.experts)} expert(s)"
 
 
-def verdict_settings(config: JudgeConfig) -> dict[str, Any]:
-    """What a judge's verdicts depend on: not where it runs, how patiently it is asked or how long it may write."""
+def verdict_settings(config: JudgeConfig, languages: Iterable[str] = (DEFAULT_LANGUAGE,)) -> dict[str, Any]:
+    """What a judge's verdicts depend on: not where it runs, how patiently it is asked or how long it may write.
+
+    Args:
+        languages: of the cases: each is judged by a prompt of its own.
+    """
     if config.judge == "mini":
         return {"judge": "mini"}
-    settings = {name: getattr(config, name) for name in VERDICT_SETTINGS} | {"prompt_version": prompt_version()}
-    return settings if config.judge_issues_per_call == 1 else settings | {"group_prompt": group_prompt_version()}
+    told = sorted(languages)
+    settings = {name: getattr(config, name) for name in VERDICT_SETTINGS}
+    settings["prompt_version"] = "+".join(map(prompt_version, told))
+    if config.judge_issues_per_call != 1:
+        settings["group_prompt"] = "+".join(map(group_prompt_version, told))
+    return settings
 
 
 def find_card(cards: Iterable[JudgeCard], settings: Mapping[str, Any]) -> JudgeCard | None:
@@ -100,20 +109,26 @@ def write_card(card: JudgeCard, body: str, folder: str | Path = CARDS_FOLDER) ->
     return page
 
 
-def card_notice(config: JudgeConfig, folder: str | Path = CARDS_FOLDER) -> str | None:
+def card_notice(config: JudgeConfig, languages: Collection[str], folder: str | Path = CARDS_FOLDER) -> str | None:
     """What to tell a user of this judge before a run: its card in one line, or a warning that it has none.
 
-    None for the exact judge of the mini world, which needs no check.
+    For cases of several languages a card of a check in all of them, or else a line on each. None for the exact judge
+    of the mini world, which needs no check.
     """
     if config.judge == "mini":
         return None
     try:
-        card = find_card(read_cards(folder), verdict_settings(config))
+        cards = read_cards(folder)
     except JudgeCardError as error:
         return f"warning: {error}"
-    if card is not None:
+    if card := find_card(cards, verdict_settings(config, languages)):
         return str(card)
-    return (
-        f"warning: the judge {config.judge_model} has no judge card in {folder}: with these settings and this prompt it"
-        " has not been checked against experts (eval/agreement.py EXPERTS --judge URL ...; docs/check-your-judge.md)"
+    found = {language: find_card(cards, verdict_settings(config, [language])) for language in sorted(languages)}
+    return "\n".join(
+        f"{card}, for cases in {language}"
+        if card
+        else f"warning: the judge {config.judge_model} has no judge card in {folder} for cases in {language}: with "
+        "these settings and this prompt it has not been checked against experts (eval/agreement.py EXPERTS --judge URL "
+        "...; docs/check-your-judge.md)"
+        for language, card in found.items()
     )

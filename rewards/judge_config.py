@@ -1,10 +1,13 @@
 """Which judge gives the verdicts, how it is asked, and how much patience it gets."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from data.command import seconds
 from data.endpoint import EndpointStats
+from data.replicas import split_urls
 
 JudgeKind = Literal["endpoint", "mini"]
 VerdictKind = Literal["hard", "soft"]
@@ -100,6 +103,7 @@ class JudgeConfig:
             for name in ("judge_base_url", "judge_model"):
                 if not getattr(self, name):
                     raise ValueError(f"{name} must be set for judge: endpoint (or use judge: mini with mini cases)")
+            _check("judge_base_url", split_urls, self.judge_base_url)
         lowest: Mapping[str, float] = {
             "judge_max_tokens": 16,
             "judge_max_retries": 0,
@@ -112,8 +116,7 @@ class JudgeConfig:
         if self.judge_votes % 2 == 0:
             raise ValueError(f"judge_votes must be odd, so that there is a majority, got {self.judge_votes}")
         for name in ("judge_timeout_s", "judge_deadline_s"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+            _check(name, seconds, getattr(self, name))
         if not 0 <= self.judge_temperature <= 2:
             raise ValueError(f"judge_temperature must lie in [0, 2], got {self.judge_temperature}")
         if not 0 <= self.judge_repeat_frac <= 1:
@@ -158,6 +161,13 @@ def eval_judge_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _check(name: str, read: Callable[[Any], object], value: Any) -> None:
+    try:
+        read(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
 def _issues_per_call(value: str | int) -> str | int:
     if value == "all":
         return value
@@ -175,7 +185,7 @@ def _prices(value: str | Mapping[str, float] | None) -> dict[str, float] | None:
         prices = {name.strip(): float(price) for name, price in pairs}
     except (ValueError, TypeError):
         prices = {}
-    if not {"in", "out"} <= prices.keys() <= set(PRICED) or not all(price >= 0 for price in prices.values()):
+    if not {"in", "out"} <= prices.keys() <= set(PRICED) or not all(0 <= price < math.inf for price in prices.values()):
         raise ValueError(
             f"judge_prices must give a price of 0 or more for in and out, and may for cached, got {value!r}"
         )

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 
 from data.cases import Claim, Issue
-from data.endpoint import EndpointError
+from data.endpoint import Endpoint, EndpointError
 from data.language import DEFAULT_LANGUAGE, read_text
 from rewards.judge import Judge
 from rewards.mini_judge import MiniJudge
@@ -69,15 +69,34 @@ async def preflight(
     return "\n".join([await _check(Judge(judge.config, server), longest, language) for server in judge.endpoint.each()])
 
 
+async def find_servers(judge: Judge | MiniJudge) -> None:
+    """Look whether each server of the judge is there and serves its model; nothing is judged, and nothing paid.
+
+    Raises:
+        UnfitJudge: one of them does not.
+    """
+    for server in judge.endpoint.each() if isinstance(judge, Judge) else ():
+        async with server:
+            try:
+                await _find_model(server)
+            except EndpointError as error:
+                raise UnfitJudge(f"{error}\n{_advice(error)}") from None
+
+
+async def _find_model(server: Endpoint) -> None:
+    models = await server.models()
+    if models and not any(known == server.model or known.endswith(f"/{server.model}") for known in models):
+        name = f"judge {server.model} at {server.shown_url}"
+        raise UnfitJudge(f"{name}: it serves {', '.join(models[:9])}. Set judge_model to one of these.")
+
+
 async def _check(judge: Judge, longest: tuple[Issue, str] | None, language: str) -> str:
     questions = easy_questions(language)
     ask = partial(judge.ask, language=language)
     async with judge.endpoint as server:
         name = f"judge {server.model} at {server.shown_url}"
         try:
-            models = await server.models()
-            if models and not any(known == server.model or known.endswith(f"/{server.model}") for known in models):
-                raise UnfitJudge(f"{name}: it serves {', '.join(models[:9])}. Set judge_model to one of these.")
+            await _find_model(server)
             given = [await ask([questions[0].issue], questions[0].answer)]  # one, for what would fail them all
             given += await asyncio.gather(*(ask([one.issue], one.answer) for one in questions[1:]))
             if judge.config.group_size(len(questions)) > 1:

@@ -55,6 +55,9 @@ def test_metrics_that_nothing_was_logged_of_are_told():
         ("warn if kl > nan", "METRIC <|> NUMBER"),
         ("warn if score/coverag < 1", "no metric is named score/coverag: did you mean score/coverage?"),
         ("warn if gate/hedged_frac > 1", "did you mean gate/hedged_order_frac?"),
+        ("warn if eval_scor < 1", "no metric is named eval_scor: did you mean eval_score?"),
+        ("warn if kl > 1e999", "1e999 is too large, the limit must be a finite number"),
+        ("stop if kl < -1e999 * first", "-1e999 is too large"),
     ],
 )
 def test_a_sentence_that_means_nothing_is_refused_with_what_would_be_right(sentence, message):
@@ -62,6 +65,40 @@ def test_a_sentence_that_means_nothing_is_refused_with_what_would_be_right(sente
         AlertConfig(alerts=["warn if reward < 0", sentence])
     assert message in str(raised.value)
     assert sentence in str(raised.value)
+
+
+def test_a_metric_that_the_first_log_has_not_is_told_with_the_nearest_name():
+    sentences = ["warn if entrpy < 1", "warn if entropy < 1", "warn if eval_score < 1", "stop if memory > 3"]
+    rules = Rules([read_rule(sentence) for sentence in sentences])
+    assert rules.unknown({"loss": 0.1, "entropy": None, "kl": 0.0}) == [
+        "alerts: 'warn if entrpy < 1': the run's first log has no entrpy: did you mean entropy?",
+        "alerts: 'stop if memory > 3': the run's first log has no memory",
+    ]
+
+
+@pytest.mark.parametrize("evaluates", [False, True])
+@pytest.mark.parametrize("has_two_judges", [False, True])
+def test_rules_on_evaluations_need_some(evaluates, has_two_judges):
+    config = AlertConfig(alerts=["warn if eval_score < 5", "warn if eval_exploitation > 0.3", "warn if kl > 1"])
+    assert len(list(config.idle(evaluates=evaluates, has_two_judges=has_two_judges))) == (
+        0 if evaluates and has_two_judges else 1 if evaluates else 2
+    )
+    assert list(AlertConfig().idle(evaluates=False, has_two_judges=False)) == []
+
+
+@pytest.mark.slow
+def test_a_run_tells_of_unknown_metrics_once_at_its_first_log_of_training(tmp_path, capsys):
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+    from train.alerts import Alerts
+    from train.stopping import Stopping
+
+    alerts = Alerts(AlertConfig(alerts=["warn if rewrd < 1"]), tmp_path, Stopping())
+    args = TrainingArguments(output_dir=str(tmp_path), report_to=[], use_cpu=True)
+    for step, logs, told in ((0, {"eval_score": 1.0}, 0), (1, {"loss": 0.1, "reward": 5.0}, 1), (2, {"loss": 0.1}, 0)):
+        state = TrainerState(global_step=step, is_world_process_zero=True)
+        alerts.on_log(args, state, TrainerControl(), logs=logs)
+        assert capsys.readouterr().err.count("the run's first log has no rewrd: did you mean reward?") == told, step
 
 
 def test_without_a_setting_every_run_is_watched_and_only_warned():

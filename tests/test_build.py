@@ -149,6 +149,41 @@ def test_a_dry_run_asks_nothing_and_estimates_what_is_missing(build, tmp_path):
     assert before["tokens_in"] == pytest.approx(true_in, rel=0.3)
 
 
+def test_a_dry_run_leaves_nothing(build, tmp_path):
+    dry = (str(JUDGMENTS), "--out", str(tmp_path / "out"), "--model", "m", "--dry-run", "--limit", "2")
+    assert main([*dry]) == 0
+    assert not (tmp_path / "out").exists()
+    with FakeLLM(replay) as server:
+        build(server, "--limit", "1")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert main([*dry]) == 0
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None, "completion_tokens": 10}],
+    ids=["none", "empty", "zeros", "half"],
+)
+def test_a_budget_binds_where_the_endpoint_tells_no_usage(build, tmp_path, capsys, usage):
+    def silent(request):
+        reply = replay(request)
+        return replace(reply, body=json.dumps(json.loads(reply.body) | {"usage": usage}).encode())
+
+    with FakeLLM(silent) as server:
+        assert build(server, "--price", "1", "1", "--budget", "0.05", "--concurrency", "2") == 1
+        told = capsys.readouterr().err
+        assert "Stopped: the budget of 0.05 allows no further question" in told
+        assert f"{len(server.requests)} replies came without usage" in told
+        assert 0 < len(server.requests) < NUM_QUESTIONS
+        letters_in = sum(len(request.text) for request in server.requests)
+    found = figures(tmp_path)
+    assert found["tokens_in"] == pytest.approx(letters_in / CHARS_PER_TOKEN, abs=1)
+    assert found["tokens_out"] > 0
+    assert found["cost"] == pytest.approx((found["tokens_in"] + found["tokens_out"]) / 1e6, abs=1e-4)
+    assert found["cost"] <= 0.05
+
+
 def test_a_limit_takes_the_first_judgments_that_are_not_dropped(build, tmp_path):
     with FakeLLM(replay) as server:
         build(server, "--limit", "7")
@@ -217,6 +252,9 @@ def test_an_endpoint_that_never_answers_ends_the_run(build, tmp_path, capsys, re
         (["nowhere.txt/a/b"], "no such file or folder"),
         (["judgments", "--rules", "nowhere.yaml"], "nowhere.yaml"),
         (["judgments", "--base-url", "localhost:8000"], "no URL of an endpoint"),
+        (["judgments", "--base-url", "ftp://localhost:8000/v1"], "no URL of an endpoint: 'ftp://localhost:8000/v1'"),
+        (["judgments", "--timeout-s", "nan"], "--timeout-s: must be a number of seconds above 0"),
+        (["judgments", "--json", "."], "--json: must be a file, and . is a folder"),
         (["judgments", "--text-column", "x", "--base-url", "http://localhost:1/v1"], ""),
     ],
 )
@@ -225,13 +263,17 @@ def test_wrong_input_is_one_message(tmp_path, capsys, arguments, complaint):
     (tmp_path / "judgments" / "a.jsonl").write_text('{"text": "가"}')
     sources = [str(tmp_path / arguments[0]) if arguments[0] == "judgments" else arguments[0], *arguments[1:]]
     options = [] if "--base-url" in arguments else ["--base-url", "http://localhost:1/v1"]
-    assert main([*sources, "--out", str(tmp_path / "out"), "--model", "m", *options]) == 2
+    try:
+        status = main([*sources, "--out", str(tmp_path / "out"), "--model", "m", *options])
+    except SystemExit as leaving:  # argparse's own way
+        status = leaving.code
+    assert status == 2
     assert complaint in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--budget", "3"], []])
 def test_what_belongs_together_is_asked_for(tmp_path, capsys, options):
-    endpoint = ["--base-url", "x"] if options else []
+    endpoint = ["--base-url", "http://x/v1"] if options else []
     assert main([str(JUDGMENTS), "--out", str(tmp_path), "--model", "m", *options, *endpoint]) == 2
     assert ("--budget needs --price" if options else "--base-url is missing") in capsys.readouterr().err
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tests.whole_checkpoint import write_checkpoint
 from train.checks import find_conflicts
 from train.config import OWN
 from train.keys import known_options
@@ -94,13 +95,21 @@ def test_lora_keys_are_welcome_with_use_peft():
 
 
 def test_checkpoints_of_another_run_are_not_written_over(tmp_path):
-    checkpoint = tmp_path / "checkpoint-20"
-    checkpoint.mkdir()
+    (tmp_path / "checkpoint-20").mkdir()
     assert conflicts(output_dir=str(tmp_path)) == []  # no whole one
-    (checkpoint / "trainer_state.json").write_text("{}")
+    (tmp_path / "checkpoint-20").rmdir()
+    checkpoint = write_checkpoint(tmp_path, 20)
     (problem,) = conflicts(output_dir=str(tmp_path))
     assert "checkpoint-20" in problem
     assert "--resume_from_checkpoint latest" in problem
     for resume in ("latest", str(checkpoint)):
         assert conflicts(output_dir=str(tmp_path), resume_from_checkpoint=resume) == []
     assert conflicts(output_dir=str(tmp_path), dry_run=True) == []
+
+
+def test_a_damaged_checkpoint_is_no_place_to_go_on_from(tmp_path):
+    (write_checkpoint(tmp_path, 20) / "optimizer.pt").write_bytes(b"")
+    (problem,) = conflicts(output_dir=str(tmp_path), resume_from_checkpoint="latest")
+    assert problem.startswith(
+        f"resume_from_checkpoint: {tmp_path}/checkpoint-20 is no whole checkpoint: optimizer.pt is"
+    )

@@ -1,5 +1,6 @@
 """The front door: what it takes, what it refuses, and how it says so. No torch anywhere."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ MINIMAL = {
     "vllm_max_model_length": 512,
     "max_completion_length": 64,
 }
+ENDPOINT = {"judge": "endpoint", "judge_base_url": "http://localhost:8001/v1", "judge_model": "some/judge"}
 
 
 @pytest.fixture
@@ -109,19 +111,32 @@ def test_a_model_takes_what_its_own_config_has(write):
         ({"reward": "legitt"}, "did you mean legit?"),
         ({"run_name": 7}, "run_name must be text or null, got 7"),
         ({"dtype": "fp32"}, "one of auto, bfloat16, float16, float32"),
-        ({"judge_max_retries": -1}, "judge_max_retries must be at least 0"),
+        ({**ENDPOINT, "judge_max_retries": -1}, "judge_max_retries must be at least 0"),
+        ({"retriever": "bm25", "retriever_index": "law", "retriever_model": "x"}, "retriever_model has no effect"),
+        ({**ENDPOINT, "judge_timeout_s": math.inf}, "judge_timeout_s: must be a number of seconds above 0, and not"),
+        ({**ENDPOINT, "eval_judge_timeout_s": math.nan}, "eval_judge_timeout_s: must be a number of seconds above 0"),
         ({"parity_tolerance": 0}, "parity_tolerance must be above 0"),
         ({"gate_penalty": 1}, "gate_penalty must be 0 or below"),
         ({"alerts": ["warn if kl => 1"]}, "alerts: 'warn if kl => 1' must have the form"),
         ({"alerts": "warn if kl > 1"}, "alerts must be a list"),
         ({"curriculum": "skp"}, "did you mean skip?"),
-        ({"curriculum_rest": 0}, "curriculum_rest must be at least 1"),
+        ({"curriculum": "skip", "curriculum_rest": 0}, "curriculum_rest must be at least 1"),
+        ({"alerts": ["warn if eval_score < 5"]}, "eval_score is logged by evaluations alone: set eval_strategy"),
     ],
 )
 def test_a_wrong_value_is_told_what_is_legal(write, changes, message):
     (found,) = problems(write(**changes))
     assert found.startswith("run.yaml, line")
     assert message in found
+
+
+def test_a_url_that_is_none_is_told_for_both_judges(write):
+    found = problems(write(**ENDPOINT | {"judge_base_url": "ftp://a/v1", "eval_judge_base_url": "b"}))
+    assert [problem.partition("; it must")[0] for problem in found] == [
+        "run.yaml, line 8: judge_base_url: no URL of an endpoint: 'ftp://a/v1'"
+    ]
+    (found,) = problems(write(**ENDPOINT | {"eval_judge_base_url": "b"}))
+    assert "eval_judge_base_url: no URL of an endpoint" in found
 
 
 def test_a_missing_judge_is_told(write):
@@ -170,8 +185,20 @@ def test_the_judge_of_evaluations_has_keys_of_its_own(write):
 
 
 def test_the_best_checkpoint_is_never_chosen_by_the_training_reward(write):
-    (problem,) = problems(write(metric_for_best_model="reward"))
+    (problem,) = problems(write(metric_for_best_model="reward", eval_strategy="steps", eval_cases="held_out.jsonl"))
     assert "metric_for_best_model must be one of eval_score" in problem
+
+
+def test_a_rule_on_exploitation_needs_two_judges(write):
+    evaluated = {
+        "eval_strategy": "steps",
+        "eval_cases": "held_out.jsonl",
+        "alerts": ["stop if eval_exploitation > 0.3"],
+    }
+    (problem,) = problems(write(**evaluated))
+    assert "where evaluations have another judge than training: set eval_judge_model" in problem
+    two = {"eval_judge": "endpoint", "eval_judge_base_url": "http://a/v1", "eval_judge_model": "b"}
+    assert read_settings([write(**evaluated, **two)]).alerts.rules()[0].metric == "eval_exploitation"
 
 
 def test_a_misspelled_key_ends_the_command_before_anything_heavy_loads(write):

@@ -232,6 +232,10 @@ def test_the_plan_of_a_configuration(name, capsys):
         ("qwen7b", 1, 8, ("--policy_gpus", "2"), "policy_gpus: 2 needs vllm_mode: server"),
         ("qwen7b", 1, 8, ("--launch", "zero2"), "launch: zero2 undoes dtype: float32"),
         ("qwen7b", 1, 8, ("--launch", "single"), "launch: single is one process, and 8 GPUs are to train"),
+        ("qwen0.5b_1gpu", 1, 8, (), "one node with --gpus-per-node 1 has no more than it takes, or launch: ddp"),
+        ("qwen0.5b_1gpu", 1, 8, ("--judge_gpus", "1"), "7 GPUs are to train: one node with --gpus-per-node 2 has"),
+        ("qwen0.5b_1gpu", 1, 0, (), "say with --gpus-per-node how many there are, or use_cpu: true"),
+        ("qwen32b_zero3", 1, 8, ("--judge_gpus", "0"), "take more nodes, or fewer policy_gpus"),
         ("mini", 1, 2, ("--judge_gpus", "1"), "judge_gpus: 1 needs judge: endpoint"),
     ],
 )  # fmt: skip
@@ -287,6 +291,35 @@ def test_a_plan_is_held_against_what_a_run_measured(tmp_path, capsys):
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["--measure", str(tmp_path)]) == 0
     assert "786,432" in capsys.readouterr().out
+
+
+def test_without_gpus_a_plan_and_a_measure_are_of_one_process(tmp_path, capsys):
+    assert main([str(CONFIGS / "smoke.yaml")]) == 0
+    assert "1 in all, launch: single" in capsys.readouterr().out
+    (tmp_path / "config.yaml").write_text(read_settings([str(CONFIGS / "smoke.yaml"), "--dry_run", "true"]).to_yaml())
+    assert main(["--measure", str(tmp_path)]) == 2
+    assert f"{tmp_path}/metrics.jsonl is missing: nothing was measured yet" in capsys.readouterr().err
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 0.1, "completions/mean_length": 10.0}\n')
+    assert main(["--measure", str(tmp_path)]) == 0
+    words = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("tokens written")).split()
+    assert words[-2:] == ["256", "160"]  # 16 completions of at most 16, of 10 in the mean
+    (tmp_path / "metrics.jsonl").write_text("{]\n")
+    assert main(["--measure", str(tmp_path)]) == 2
+    assert "metrics.jsonl, line 1: not JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((str(CONFIGS / "qwen7b.yaml"), "--json", str(CONFIGS)), "argument --json: must be a file, and"),
+        ((str(CONFIGS / "qwen7b.yaml"), "--measure", "run"), "--measure prints a table of RUN_DIR and its config.yaml"),
+        (("--measure", "run", "--json", "figures.json"), "no YAML, --shell or --json beside it"),
+    ],
+)
+def test_options_that_cannot_be_followed_are_refused(arguments, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([*arguments])
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [("--nodes", "0"), ("--nodes", "100000"), ("--gpus-per-node", "256")])

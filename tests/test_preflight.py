@@ -1,13 +1,14 @@
 """The judge's trial before a run: what passes, and what is said of everything that does not."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from data.cases import Issue
 from rewards.judge import JudgeConfig, load_judge
 from rewards.mini_judge import MiniJudge
-from rewards.preflight import UnfitJudge, easy_questions, preflight
+from rewards.preflight import UnfitJudge, easy_questions, find_servers, preflight
 from tests.easy_judge import asked, grouped, right_on_easy_questions
 from tests.fake_llm_server import HANGING, FakeLLM, completion, error, html_page, verdict
 
@@ -115,6 +116,18 @@ def test_a_group_that_comes_back_short_is_told():
 )
 def test_a_fault_says_what_to_change(fault, advice):
     assert advice in unfit(lambda _: fault, judge_timeout_s=0.3 if fault is HANGING else 60)
+
+
+def test_servers_are_found_without_a_question_asked():
+    with FakeLLM(lambda _: error(500)) as server:
+        config = JudgeConfig(judge_base_url=[server.base_url] * 2, judge_model="fake", judge_max_retries=0)
+        asyncio.run(find_servers(load_judge(config)))
+        with pytest.raises(UnfitJudge, match="serves fake"):
+            asyncio.run(find_servers(load_judge(replace(config, judge_model="other"))))
+        assert server.requests == []
+    asyncio.run(find_servers(MiniJudge()))
+    with pytest.raises(UnfitJudge, match="Is the server running"):
+        asyncio.run(find_servers(load_judge(config)))
 
 
 def test_soft_verdicts_need_logprobs():

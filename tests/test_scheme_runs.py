@@ -23,8 +23,10 @@ import sys
 from train.config import read_settings
 from train.grpo import main
 
+FLOOR = ["--coverage_floor", "0.8", "--coverage_floor_rate", "20"]
 for kind in ("legit", "order_only", "decoupled", "coverage_floor"):
-    main(read_settings([*sys.argv[2:], "--reward", kind, "--output_dir", f"{sys.argv[1]}/{kind}"]))
+    floor = FLOOR if kind == "coverage_floor" else []
+    main(read_settings([*sys.argv[2:], "--reward", kind, *floor, "--output_dir", f"{sys.argv[1]}/{kind}"]))
 """
 
 
@@ -38,7 +40,7 @@ def runs(tmp_path_factory):
     options = {
         "cases": folder / "train.jsonl", "model_name_or_path": folder / "base", "use_vllm": "false",
         "max_completion_length": 32, "num_generations": NUM_GENERATIONS, "max_steps": STEPS, "save_steps": 1,
-        "log_completions": "true", "num_completions_to_print": 0, "coverage_floor": 0.8, "coverage_floor_rate": 20,
+        "log_completions": "true", "num_completions_to_print": 0,
     }  # fmt: skip
     words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     command = [sys.executable, *TWO_RANKS, folder / "all.py", folder, ROOT / "configs/smoke.yaml", *words]
@@ -46,7 +48,8 @@ def runs(tmp_path_factory):
     # In one process: transformers cannot load an optimiser's state into several on a CPU.
     before = shutil.ignore_patterns("checkpoint-[23]")
     shutil.copytree(folder / "coverage_floor", folder / "resumed", ignore=before)
-    run = ["--reward", "coverage_floor", "--output_dir", folder / "resumed", "--resume_from_checkpoint", "latest"]
+    run = ["--reward", "coverage_floor", "--coverage_floor", "0.8", "--coverage_floor_rate", "20",
+           "--output_dir", folder / "resumed", "--resume_from_checkpoint", "latest"]  # fmt: skip
     _finish([sys.executable, ROOT / "train/grpo.py", ROOT / "configs/smoke.yaml", *words, *run])
     return folder
 

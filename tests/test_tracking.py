@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -82,6 +83,12 @@ def test_the_difference_of_independent_means_adds_their_distances_by_squares():
     assert figures["t1/step/5/diff/order"] == 2
     assert figures["t1/step/5/diff/order/low"] == pytest.approx(2 - 0.5)  # 0.3 and 0.4 across
     assert figures["t1/step/5/diff/order/high"] == pytest.approx(2 + (0.09 + 0.09) ** 0.5)
+
+
+@pytest.mark.parametrize("spec", ["outputs/nowhere", "nowhere", "/no/such/folder", "./a/b", "../a/b/c"])
+def test_a_folder_that_is_missing_is_told_with_what_may_be_named(spec):
+    with pytest.raises(InputError, match=f"^{re.escape(spec)}: no such folder; .*output_dir.*entity/project/run_id"):
+        read_history(spec)
 
 
 def test_without_a_tracker_nothing_is_logged(tmp_path):

@@ -2,13 +2,15 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from data.endpoint import EndpointStats
+from rewards.exploitation import exploitation
 from rewards.reward import batch_metrics
 from rewards.symptoms import symptoms
+from train.evaluation import summarize
 from train.options import suggest
 
 FORM = "'warn|stop if METRIC <|> NUMBER', then perhaps ' * first' and ' for N logs'"
@@ -30,6 +32,8 @@ _SENTENCE = re.compile(
     r"(warn|stop) if (\S+) ([<>]) (-?\d+(?:\.\d+)?(?:[eE]-?\d+)?)( ?\* ?first)?(?: for ([1-9]\d*) logs?)?"
 )
 _OURS = (*batch_metrics([], EndpointStats()), *symptoms([]))
+_TWO_JUDGES = tuple(f"eval_{name}" for name in exploitation({}, {}))
+_OF_EVALUATIONS = (*summarize([None]), "eval_step", *_TWO_JUDGES)
 
 
 class AlertStop(Exception):  # noqa: N818  (the run's own rule, no fault)
@@ -59,6 +63,15 @@ class AlertConfig:
         """
         return [read_rule(sentence) for sentence in (WATCH if self.alerts is None else self.alerts)]
 
+    def idle(self, *, evaluates: bool, has_two_judges: bool) -> Iterator[str]:
+        """What is wrong with rules about evaluations that a run does not make."""
+        for rule in self.rules() if self.alerts else ():
+            about = f"alerts: {rule.sentence!r}: {rule.metric} is logged"
+            if rule.metric in _OF_EVALUATIONS and not evaluates:
+                yield f"{about} by evaluations alone: set eval_strategy: steps and eval_cases, or drop this rule"
+            elif rule.metric in _TWO_JUDGES and not has_two_judges:
+                yield f"{about} where evaluations have another judge than training: set eval_judge_model, or drop it"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -81,14 +94,18 @@ def read_rule(sentence: str) -> Rule:
     (True, 'kl', False, 10.0, False, 3)
 
     Raises:
-        ValueError: it has another form, or names a metric that no run logs.
+        ValueError: it has another form, a limit that is not finite, or names a metric that no run logs.
     """
     match = _SENTENCE.fullmatch(" ".join(sentence.split()))
     if match is None:
         raise ValueError(f"alerts: {sentence!r} must have the form {FORM}, such as {EXAMPLE}")
     action, metric, sign, number, of_first, num_logs = match.groups()
-    if metric not in _OURS and any(name.startswith(metric.partition("/")[0] + "/") for name in _OURS):
-        raise ValueError(f"alerts: {sentence!r}: no metric is named {metric}{suggest(metric, _OURS)}")
+    if not math.isfinite(float(number)):
+        raise ValueError(f"alerts: {sentence!r}: {number} is too large, the limit must be a finite number")
+    known = _OF_EVALUATIONS if metric.startswith("eval_") else _OURS
+    is_ours = known is _OF_EVALUATIONS or any(name.startswith(metric.partition("/")[0] + "/") for name in known)
+    if is_ours and metric not in known:
+        raise ValueError(f"alerts: {sentence!r}: no metric is named {metric}{suggest(metric, known)}")
     return Rule(sentence, action == "stop", metric, sign == "<", float(number), bool(of_first), int(num_logs or 1))
 
 
@@ -129,6 +146,15 @@ class Rules:
             if self._num_true[rule] == rule.num_logs:
                 alerts.append(Alert(step, rule, value, threshold))
         return alerts
+
+    def unknown(self, logs: Mapping[str, Any]) -> list[str]:
+        """What to tell of rules whose metric is not in the first log of training, which has the names of all others."""
+        names = (*logs, *_OF_EVALUATIONS)
+        return [
+            f"alerts: {rule.sentence!r}: the run's first log has no {rule.metric}{suggest(rule.metric, names)}"
+            for rule in self._num_true
+            if rule.metric not in names
+        ]
 
     def unseen(self) -> list[str]:
         """The metrics of rules that nothing was logged of so far."""

@@ -23,7 +23,7 @@ class Alerts(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
 
     def __init__(self, config: AlertConfig, output_dir: Path, stopping: Stopping) -> None:
         self._rules = Rules(config.rules())
-        self._is_own = bool(config.alerts)
+        self._is_own = self._is_unchecked = bool(config.alerts)
         self._output_dir = output_dir
         self._stopping = stopping
 
@@ -36,7 +36,13 @@ class Alerts(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
                 self._rules.see(row["step"], row)
 
     def on_log(self, args: Any, state: Any, _control: Any, logs: Mapping[str, Any], **_: Any) -> None:
-        for alert in self._rules.see(state.global_step, logs) if state.is_world_process_zero else []:
+        if not state.is_world_process_zero:
+            return
+        if self._is_unchecked and "loss" in logs:
+            self._is_unchecked = False
+            for problem in self._rules.unknown(logs):
+                print(problem, file=sys.stderr)
+        for alert in self._rules.see(state.global_step, logs):
             self._tell(alert, to_wandb="wandb" in args.report_to)
             if alert.rule.stops:
                 self._stopping.ask(AlertStop(alert.why))

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rewards.schemes import SCHEMES
-from train.checkpoint_dirs import find_checkpoints, is_whole
+from train.checkpoint_dirs import find_checkpoints, why_not_resume
 from train.evaluation import BEST_BY
 from train.options import UNKNOWN, Option
 from train.plan import plan_step
+from train.unread import find_unread
 
 _SET_BY_TRL = {"n": "num_generations", "max_tokens": "max_completion_length"}
 _SAMPLING_KEYS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -36,7 +37,7 @@ def find_conflicts(values: Mapping[str, Any], options: Mapping[str, Option], num
         lambda: _batch(values, num_processes),
         lambda: _sampling(values),
         lambda: _reward(values),
-        lambda: _lora(values, changed),
+        lambda: find_unread(values, changed),
         lambda: _evaluation(values),
         lambda: _checkpoints(values, num_processes),
         lambda: _engine(values, num_processes),
@@ -132,14 +133,6 @@ def _reward(values: Mapping[str, Any]) -> Iterator[str]:
         yield "remove_unused_columns must be false: the reward finds its case by the column doc_id"
 
 
-def _lora(values: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
-    if values["use_peft"]:
-        return
-    adapter_keys = {"use_rslora", "use_dora", "load_in_8bit", "load_in_4bit"}
-    for name in sorted(name for name in changed if name in adapter_keys or name.startswith("lora_")):
-        yield f"{name} is set and use_peft is not: set use_peft: true to train an adapter, or drop {name}"
-
-
 def _evaluation(values: Mapping[str, Any]) -> Iterator[str]:
     if values["eval_strategy"] != "no" and not values["eval_cases"]:
         yield "eval_strategy needs eval_cases: a file, a folder or a hub id of cases"
@@ -159,8 +152,9 @@ def _checkpoints(values: Mapping[str, Any], num_processes: int) -> Iterator[str]
     resume, output_dir = values["resume_from_checkpoint"], values["output_dir"]
     if output_dir and (files := [path for path in (Path(output_dir), *Path(output_dir).parents) if path.is_file()]):
         yield f"output_dir must be a folder, and {files[0]} is a file: choose another"
-    if resume and resume != "latest" and not is_whole(Path(resume)):
-        yield f"resume_from_checkpoint: {resume} is no whole checkpoint (trainer_state.json is missing); or say latest"
+    has_optimizer = not values["save_only_model"]
+    if output_dir and resume and (why := why_not_resume(Path(output_dir), resume, with_optimizer=has_optimizer)):
+        yield f"resume_from_checkpoint: {why}"
     if output_dir and not resume and not values["dry_run"] and (found := find_checkpoints(Path(output_dir))):
         yield (
             f"output_dir {output_dir} already has checkpoints, the last is {found[-1].name}: go on with "

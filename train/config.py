@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from data.contexts import RetrievalConfig
 from rewards.gates import GateConfig
+from rewards.judge_card import verdict_settings
 from rewards.judge_config import EVAL_PREFIX, JudgeConfig, eval_judge_settings
 from rewards.schemes import SCHEMES, RewardConfig
 from train.alert_rules import AlertConfig
@@ -200,6 +201,10 @@ def _settings(
             eval_judge = JudgeConfig(**eval_judge_settings(given))
         except ValueError as error:
             problems.append(f"{EVAL_PREFIX}{error}")
+    if not problems:
+        has_two_judges = verdict_settings(own[JudgeConfig]) != verdict_settings(eval_judge)
+        evaluates = values["eval_strategy"] != "no"
+        problems += own[AlertConfig].idle(evaluates=evaluates, has_two_judges=has_two_judges)
     if problems:
         raise ConfigError([_located(problem, where) for problem in problems])
     of_eval_judge = {name for name in options if name.startswith(EVAL_PREFIX + "judge")}

@@ -1,20 +1,23 @@
 """What can be known of a run without training: its settings, its arithmetic, its cases, whether the judge answers."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from data.cases import Case
 from rewards.judge import Judge
 from rewards.mini_judge import MiniJudge
-from rewards.preflight import UnfitJudge, preflight
+from rewards.preflight import UnfitJudge, find_servers, preflight
 from train.config import Settings
-from train.inputs import Ask, check_prompts_fit, load_tokenizer
+from train.inputs import Ask, check_prompts_fit, load_tokenizer, open_judge
 from train.plan import StepPlan, describe
 from train.yaml_file import ConfigError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+T = TypeVar("T")
 
 # A completion of the greatest length is made of it: legal Korean, as dense in tokens as answers are.
 _PROSE = "피고는 원고에게 금전을 지급할 의무가 있다고 볼 만한 증거가 없으므로 이 부분 청구는 이유 없다. "
@@ -59,6 +62,20 @@ def dry_run(
         print("of evaluations: " + try_judge(eval_judge, eval_cases, tokenizer, settings["max_completion_length"]))
 
 
+def find_judges(settings: Settings) -> None:
+    """Look whether the servers are there that a dry run, or the trial before a run, will ask; it takes no time.
+
+    Raises:
+        ConfigError: one of them is not.
+    """
+    configs = [settings.judge]
+    if settings["eval_strategy"] != "no" and settings.eval_judge != settings.judge:
+        configs.append(settings.eval_judge)
+    for config in configs:
+        if settings.dry_run or config.judge_preflight:
+            _unless_unfit(find_servers(open_judge(replace(config, judge_store=None), [])))
+
+
 def try_judge(
     judge: Judge | MiniJudge,
     cases: Sequence[Case],
@@ -73,7 +90,11 @@ def try_judge(
     case, issue = max(((case, issue) for case in cases for issue in case.issues), key=lambda pair: len(str(pair[1])))
     ids = tokenizer(_PROSE * (1 + max_completion_length // 10), add_special_tokens=False)["input_ids"]
     answer: str = tokenizer.decode(ids[:max_completion_length])
+    return _unless_unfit(preflight(judge, (issue, answer), case.language))
+
+
+def _unless_unfit(trial: Coroutine[Any, Any, T]) -> T:
     try:
-        return asyncio.run(preflight(judge, (issue, answer), case.language))
+        return asyncio.run(trial)
     except UnfitJudge as error:
         raise ConfigError([f"judge: {error}\n(judge_preflight: false trains without this trial)"]) from error

@@ -6,8 +6,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from data.command import InputError
 from data.jsonl import write_text
-from data.loading import InvalidCasesError
 from rewards.early import EarlyJudge
 from rewards.judge import Judge
 from rewards.judge_card import card_notice, verdict_settings
@@ -16,7 +16,7 @@ from rewards.reward import JudgeUnavailable, RewardColumns, rubric_reward
 from train.alert_rules import AlertStop
 from train.checkpoint_dirs import checkpoint_to_resume
 from train.config import Settings, read_settings
-from train.dry_run import dry_run, try_judge
+from train.dry_run import dry_run, find_judges, try_judge
 from train.environment import prepare_environment
 from train.evaluation import Evaluation
 from train.inputs import (
@@ -36,7 +36,6 @@ from train.plan import plan_step
 from train.rollout import EarlyStart, Watch, ignore
 from train.stopping import STATUS, Preempted, Stopping, leave
 from train.tracking import start_tracking
-from train.yaml_file import ConfigError
 
 NUM_PARITY_PROMPTS = 8
 MAX_PARITY_TOKENS = 256
@@ -49,16 +48,22 @@ def main(settings: Settings, judge: Judge | MiniJudge | None = None) -> None:
     stopping = Stopping()
     stopping.listen()
     plan = plan_step(settings.values, num_processes=int(os.environ.get("WORLD_SIZE", "1")))
+    is_main = os.environ.get("RANK", "0") == "0"
+    if is_main and judge is None:
+        find_judges(settings)
+    checkpoint = checkpoint_to_resume(Path(settings["output_dir"]), settings["resume_from_checkpoint"])
+    if is_main and settings["resume_from_checkpoint"] and checkpoint is None:
+        print(f"no checkpoint in {settings['output_dir']} yet: the run begins at step 0", file=sys.stderr)
     cases, eval_cases = load_both(settings.data, plan)
     laws = find_law(settings.data, settings.retrieval, settings.gates, cases, eval_cases)
     ask = asker(settings.data.prompt_style, laws)
     curriculum = open_curriculum(settings, plan, cases)
     judge = judge or open_judge(settings.judge, [*cases, *eval_cases])
-    if os.environ.get("RANK", "0") == "0" and (notice := card_notice(settings.judge)):
+    if is_main and (notice := card_notice(settings.judge, {case.language for case in cases})):
         print(notice, file=sys.stderr)
     eval_judge = None if settings["eval_strategy"] == "no" else open_judge(settings.eval_judge, eval_cases)
     if settings.dry_run:
-        if os.environ.get("RANK", "0") == "0":
+        if is_main:
             dry_run(settings, plan, cases, eval_cases, ask, judge, eval_judge)
         return
 
@@ -79,10 +84,10 @@ def main(settings: Settings, judge: Judge | MiniJudge | None = None) -> None:
     check_prompts_fit(
         cases, ask, tokenizer, template_kwargs, training.vllm_max_model_length, plan.max_completion_length
     )
-    if settings.judge.judge_preflight and os.environ.get("RANK", "0") == "0":
+    if is_main and settings.judge.judge_preflight:
         print(try_judge(judge, [*cases, *eval_cases], tokenizer, plan.max_completion_length), file=sys.stderr)
-        if eval_judge and settings.eval_judge != settings.judge:
-            print(try_judge(eval_judge, eval_cases, tokenizer, plan.max_completion_length), file=sys.stderr)
+    if is_main and eval_judge and settings.eval_judge.judge_preflight and settings.eval_judge != settings.judge:
+        print(try_judge(eval_judge, eval_cases, tokenizer, plan.max_completion_length), file=sys.stderr)
     if training.use_vllm and training.vllm_mode == "server":
         from train.file_weight_transfer import send_weights_by_file
 
@@ -144,7 +149,6 @@ def main(settings: Settings, judge: Judge | MiniJudge | None = None) -> None:
     if trainer.is_world_process_zero():
         write_text(output_dir / "config.yaml", settings.to_yaml())
         start_tracking(training, settings.given.get("project"), settings.values)
-    checkpoint = checkpoint_to_resume(output_dir, settings["resume_from_checkpoint"])
     if checkpoint:
         trainer.restore_coverage_floor(checkpoint)
         trainer.restore_curriculum()
@@ -161,7 +165,7 @@ if __name__ == "__main__":
     rank = os.environ.get("RANK", "0")
     try:
         main(read_settings(sys.argv[1:]))
-    except (ConfigError, InvalidCasesError) as error:
+    except InputError as error:
         if rank == "0":  # the others find the same
             print(error, file=sys.stderr)
         sys.exit(2)

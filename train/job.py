@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from data.command import output_file
 from data.environment import ON_CPU, QUIET
 from data.jsonl import JsonlError, read_jsonl, write_json
 from train.config import Settings, read_settings
@@ -66,7 +67,11 @@ def _contradictions(values: Mapping[str, Any], cluster: ClusterConfig, layout: L
             "merging adapters drifts: launch: ddp or fsdp2, or dtype: bfloat16 to accept it"
         )
     if cluster.launch == "single" and layout.num_trainers > 1:
-        problems.append(f"launch: single is one process, and {layout.num_trainers} GPUs are to train: launch: ddp")
+        enough = cluster.judge_gpus + cluster.policy_gpus + 1
+        problems.append(
+            f"launch: single is one process, and {layout.num_trainers} GPUs are to train: one node with "
+            f"--gpus-per-node {enough} has no more than it takes, or launch: ddp for all of them"
+        )
     return problems
 
 
@@ -148,26 +153,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 with a plan, 2 where there is none."""
     parser = _parser()
     args, overrides = parser.parse_known_args(argv)
-    if not (1 <= args.nodes <= 512 and 0 <= args.gpus_per_node <= 16):
+    if not (1 <= args.nodes <= 512 and 0 <= (args.gpus_per_node or 0) <= 16):
         parser.error(f"--nodes is 1 to 512, --gpus-per-node 0 to 16, got {args.nodes} and {args.gpus_per_node}")
+    if args.measure and (args.config or args.shell or args.json):
+        parser.error("--measure prints a table of RUN_DIR and its config.yaml: no YAML, --shell or --json beside it")
     config = str(args.measure / "config.yaml") if args.measure else args.config
     try:
         settings = read_settings(
             [*([config] if config else []), *overrides, "--dry_run", "true"],
-            lambda values: _num_trainers(values, args.nodes, args.gpus_per_node),
+            lambda values: _num_trainers(values, args.nodes, _gpus_per_node(values, args.gpus_per_node)),
         )
-        plan = plan_job(settings, args.nodes, args.gpus_per_node)
+        plan = plan_job(settings, args.nodes, _gpus_per_node(settings.values, args.gpus_per_node))
+        if args.measure:
+            rows = [row for _, row in read_jsonl(args.measure / "metrics.jsonl")]
+            print(table(measure(plan.step, plan.figures, rows)))
+            return 0
+    except FileNotFoundError as error:
+        print(f"{error.filename} is missing: nothing was measured yet", file=sys.stderr)
+        return 2
     except (ConfigError, PlanError, JsonlError) as error:
         print(error, file=sys.stderr)
         return 2
-    if args.measure:
-        rows = [row for _, row in read_jsonl(args.measure / "metrics.jsonl")]
-        print(table(measure(plan.step, plan.figures, rows)))
-        return 0
     print(to_shell(plan, settings) if args.shell else "\n".join(describe_job(plan, settings)))
     if args.json:
         write_json(args.json, dict(plan.figures) | {"trainers": plan.layout.num_trainers})
     return 0
+
+
+def _gpus_per_node(values: Mapping[str, Any], told: int | None) -> int:
+    if told is not None:
+        return told
+    return 0 if values["use_cpu"] else 8
 
 
 def _num_trainers(values: Mapping[str, Any], nodes: int, gpus_per_node: int) -> int:
@@ -189,9 +205,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("config", nargs="?", help="the run's YAML")
     parser.add_argument("--measure", type=Path, metavar="RUN_DIR", help="hold the plan of that run against its metrics")
     parser.add_argument("--nodes", type=int, default=1, help="nodes of the job (default: 1)")
-    parser.add_argument("--gpus-per-node", type=int, default=8, help="GPUs of each (default: 8); 0: none, with use_cpu")
+    parser.add_argument("--gpus-per-node", type=int, help="GPUs of each (default: 8, or 0, none, with use_cpu)")
     parser.add_argument(
         "--shell", action="store_true", help="print the plan as assignments for bash (slurm/grpo.slurm)"
     )
-    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--json", type=output_file(), help="write the figures here too")
     return parser

@@ -79,9 +79,14 @@ def lay_out(cluster: ClusterConfig, nodes: int, gpus_per_node: int) -> Layout:
     if largest > gpus_per_node:
         raise PlanError(f"a server of {largest} GPUs needs a node of as many, and nodes have {gpus_per_node}")
     if served >= nodes * gpus_per_node:
+        remedy = "take more nodes, or fewer policy_gpus"
+        if cluster.judge_gpus:
+            remedy = "take more nodes, or judge_gpus: 0 and a judge_base_url elsewhere"
+        elif not served:
+            remedy = "say with --gpus-per-node how many there are, or use_cpu: true"
         raise PlanError(
             f"{nodes} x {gpus_per_node} GPUs leave none to train on: judges take {cluster.judge_gpus}, the policy's "
-            f"server {cluster.policy_gpus}; take more nodes, or judge_gpus: 0 and a judge_base_url elsewhere"
+            f"server {cluster.policy_gpus}; {remedy}"
         )
     layout = _even(cluster.judge_gpus // size, size, cluster.policy_gpus, nodes, gpus_per_node)
     if layout is None:
