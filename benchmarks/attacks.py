@@ -20,7 +20,7 @@ from data.command import InputError, positive
 from data.jsonl import read_jsonl, write_json
 from data.loading import load_cases
 from data.progress import progress_bar
-from eval.flags import add_config_options, config_from, judge_options
+from eval.flags import NOT_OFFERED, add_config_options, config_from, judge_options
 from eval.tables import Share, Sheet, to_rich
 from rewards.answer import final_answer
 from rewards.gates import GateConfig, gate
@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--judge", dest="judged_by", required=True, help="URL of an OpenAI-compatible judge, with /v1")
     parser.add_argument("--limit", type=positive, help="only the first so many texts of each kind")
     parser.add_argument("--json", type=Path, help="write the figures here too")
-    add_config_options(parser, JudgeConfig, skip=("judge", "judge_base_url", "judge_deadline_s", "judge_quorum"))
+    add_config_options(parser, JudgeConfig, skip=(*NOT_OFFERED, "judge_quorum"))
     args = parser.parse_args(argv)
     case, answer, attacks = read_attacks()
     kinds = list(dict.fromkeys(attack.kind for attack in attacks))

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from data.documents import Skipped, read_documents
 from data.jsonl import Appender, read_jsonl, write_jsonl
@@ -85,8 +86,12 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        (path / "blocks").mkdir(parents=True, exist_ok=True)
-        self._lock = (path / ".lock").open("ab")
+
+    @cached_property
+    def _lock(self) -> BinaryIO:
+        """Whoever only looks into the folder makes neither this file nor the folder."""
+        (self.path / "blocks").mkdir(parents=True, exist_ok=True)
+        return (self.path / ".lock").open("ab")
 
     @contextmanager
     def claimed(self, block: int) -> Iterator[bool]:

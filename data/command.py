@@ -5,10 +5,13 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from data.endpoint import Endpoint
+
+T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -75,6 +78,70 @@ def number(low: float, high: float = math.inf) -> Callable[[str], float]:
     return read
 
 
+def seconds(value: str | float) -> float:
+    """A time to wait for something: above 0, and not for ever.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        time_s = float(value)
+    except ValueError:
+        time_s = math.nan
+    if not 0 < time_s < math.inf:
+        raise InputError(f"must be a number of seconds above 0, and not infinite, got {value!r}")
+    return time_s
+
+
+def option(read: Callable[[str], T]) -> Callable[[str], T]:
+    """The type of an option whose text `read` reads; what that says of wrong text is told as the option's."""
+
+    def told(text: str) -> T:
+        try:
+            return read(text)
+        except (InputError, OSError) as error:  # the latter: a path that is too long, or may not be looked at
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return told
+
+
+def output_file(*endings: str) -> Callable[[str], Path]:
+    """The type of an option that names a file to write: none that is a folder or that cannot be in one.
+
+    Args:
+        endings: where its ending says what is written, those that it may have.
+    """
+
+    def read(text: str) -> Path:
+        path = _writable(text)
+        if path.is_dir():
+            raise InputError(f"must be a file, and {text} is a folder")
+        if endings and path.suffix.lower() not in endings:
+            raise InputError(f"must be a file that ends in {' or '.join(endings)}, got {text!r}")
+        return path
+
+    return option(read)
+
+
+@option
+def output_folder(text: str) -> Path:
+    """The type of an option that names a folder to write into, there or not yet there."""
+    path = _writable(text)
+    if path.exists() and not path.is_dir():
+        raise InputError(f"must be a folder, and {text} is a file")
+    return path
+
+
+def _writable(text: str) -> Path:
+    path = Path(text)
+    if not text.strip():
+        raise InputError("names no path (an unset variable?)")
+    there = next((one for one in path.parents if one.exists()), None)
+    if there is not None and not there.is_dir():
+        raise InputError(f"{text} would lie in {there}, which is a file and no folder")
+    return path
+
+
 def json_object(text: str) -> dict[str, Any]:
     """An object written as JSON, as `--request` takes it."""
     try:
@@ -88,10 +155,12 @@ def json_object(text: str) -> dict[str, Any]:
 
 def add_endpoint_options(parser: argparse._ActionsContainer, base_url_help: str) -> None:
     """The options that say which OpenAI-compatible endpoint is asked, and how patiently."""
-    parser.add_argument("--base-url", help=base_url_help)
+    from data.replicas import split_urls
+
+    parser.add_argument("--base-url", type=option(split_urls), help=base_url_help)
     parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds its key")
     parser.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
-    parser.add_argument("--timeout-s", type=float, default=600.0, help="for one try at one reply")
+    parser.add_argument("--timeout-s", type=option(seconds), default=600.0, help="for one try at one reply")
     parser.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
 
 

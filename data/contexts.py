@@ -1,17 +1,16 @@
 """The law that a policy is given with a case: retrieved once, kept with the index, fitted to a token budget."""
 
-import json
 import os
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from data.cases import Case
-from data.jsonl import read_jsonl, write_text
+from data.kept_contexts import read_contexts, write_contexts
 from data.law import Corpus, Document, LawError, case_passages, case_print, check_no_leak, read_corpus
 from data.retrieval import Search, dense_stamp, fuse, hybrid, open_bm25, open_dense, reranked
 from data.store import Store
@@ -20,6 +19,16 @@ RetrieverName = Literal["none", "bm25", "dense", "hybrid", "gold"]
 QueryForm = Literal["question", "claims"]
 Contexts = Mapping[str, Sequence[Document]]
 """Case id -> the laws to be put before its question, the best first; a case that is not in it gets none."""
+
+_ROOM = ("retriever_max_tokens", "retriever_tokenizer")
+_SEARCH = ("retriever_index", "retriever_reranker", "retriever_query", "retriever_k", *_ROOM)
+_HEEDED: Mapping[str, tuple[str, ...]] = {  # what each retriever depends on
+    "none": (),
+    "gold": _ROOM,
+    "bm25": _SEARCH,
+    "dense": ("retriever_model", *_SEARCH),
+    "hybrid": ("retriever_model", *_SEARCH),
+}
 
 TOKENS_PER_CHAR = 0.75  # of Korean law, where no tokenizer is named: see docs/retrieval.md
 
@@ -72,6 +81,29 @@ class RetrievalConfig:
         for name in ("retriever_k", "retriever_max_tokens"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if idle := self.without_effect():
+            others = f", nor has {', nor has '.join(idle[1:])}" if idle[1:] else ""
+            legal = " or ".join(name for name in get_args(RetrieverName) if idle[0] in _HEEDED[name])
+            raise ValueError(
+                f"{idle[0]} has no effect with retriever {self.retriever}{others}: take retriever {legal}, or leave it "
+                "out (null)"
+            )
+
+    def without_effect(self) -> list[str]:
+        """The fields that are set, and that the retriever does not heed."""
+        heeded = {"retriever", *_HEEDED[self.retriever]}
+        return [f.name for f in fields(self) if f.name not in heeded and getattr(self, f.name) != f.default]
+
+
+def heeded(settings: Mapping[str, Any], retriever: str | None = None) -> dict[str, Any]:
+    """Of a run's fields of RetrievalConfig, those that have an effect with another retriever, or with its own.
+
+    >>> heeded({"retriever": "dense", "retriever_model": "m", "retriever_k": 5}, "bm25")
+    {'retriever': 'bm25', 'retriever_k': 5}
+    """
+    retriever = retriever or settings.get("retriever", "none")
+    names = _HEEDED.get(str(retriever), settings)
+    return {"retriever": retriever} | {name: value for name, value in settings.items() if name in names}
 
 
 def contexts_for(cases: Sequence[Case], config: RetrievalConfig, *, held_out: bool) -> Contexts:
@@ -215,15 +247,5 @@ def retrieved(
     claims = [_queries(case, "claims") for case in cases] if config.retriever_query == "claims" else None
     path = folder / "contexts" / f"{Store.key(about=about, cases=prints, claims=claims)[:24]}.jsonl"
     if not path.is_file():
-        ranked = rank_documents(cases, config, open_search(config, corpus, folder), corpus)
-        found = ({"doc_id": id, "laws": [document.id for document in of_case]} for id, of_case in ranked.items())
-        write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in (about, *found)))
-    rows = [row for _, row in read_jsonl(path)]
-    if not rows or rows[0].get("stamp") != corpus.stamp:
-        raise LawError(f"{path} is of another corpus than {folder}: delete it, it is made anew")
-    by_id = {document.id: document for document in corpus.documents}
-    try:
-        laws = {row["doc_id"]: [by_id[id] for id in row["laws"]] for row in rows[1:]}
-        return {case.id: laws[case.id] for case in cases}
-    except (KeyError, TypeError) as error:
-        raise LawError(f"{path} is damaged ({error}): delete it, it is made anew") from error
+        write_contexts(path, about, rank_documents(cases, config, open_search(config, corpus, folder), corpus))
+    return read_contexts(path, corpus, [case.id for case in cases])

@@ -16,7 +16,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from data.command import InputError
 from data.endpoint_stats import EndpointError, EndpointStats
-from data.replicas import Breaker, by_affinity, split_urls
+from data.replicas import Breaker, by_affinity, shown_url, split_urls
 from data.reply import Reply, Unusable, kind_of_status, pause_asked_s, read_reply
 
 if TYPE_CHECKING:  # takes a while to import: left to the first request
@@ -86,7 +86,7 @@ class Endpoint:
     ) -> None:
         self.model = model
         self.urls = split_urls(base_url)
-        self.shown_url = ", ".join(map(_shown, self.urls))
+        self.shown_url = ", ".join(map(shown_url, self.urls))
         self.stats = EndpointStats()
         self._api_key_env = api_key_env
         self._keys = [_key(url, api_key_env) for url in self.urls]
@@ -269,7 +269,7 @@ class Endpoint:
             reason = reason.replace(key, "***") if key != NO_KEY else reason
         printable = "".join(char if char.isprintable() else " " for char in reason)
         words = " ".join(printable.split())[:WORDS_SHOWN]
-        where = self.shown_url if url is None else _shown(url)
+        where = self.shown_url if url is None else shown_url(url)
         error = EndpointError(kind, f"{self.model} at {where}: {words}", status, retry_after_s, is_final=is_final)
         self.stats.failures[kind] += 1
         self.stats.messages[kind] = str(error)
@@ -307,18 +307,10 @@ class Endpoint:
 
 def _key(base_url: str, api_key_env: str) -> str:
     url = urlsplit(base_url)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise InputError(f"no URL of an endpoint: {_shown(base_url)!r}; it must look like http://HOST:PORT/v1")
     key = os.environ.get(api_key_env, "")
     if not key and url.scheme == "https" and url.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise InputError(
-            f"{_shown(base_url)} needs a key, and the environment variable {api_key_env} is not set; "
+            f"{shown_url(base_url)} needs a key, and the environment variable {api_key_env} is not set; "
             "set it (to EMPTY, if this endpoint takes none)"
         )
     return key or NO_KEY
-
-
-def _shown(base_url: str) -> str:
-    """The URL without a user, a password or a query: those can be secrets."""
-    url = urlsplit(base_url)
-    return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"

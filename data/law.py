@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from data.cases import Case
-from data.citations import find_laws, key_of, leading_laws, tidy
+from data.citations import find_laws, leading_laws, tidy
 from data.command import InputError
-from data.jsonl import JsonlError, read_jsonl, write_json, write_text
+from data.jsonl import read_jsonl, write_json, write_text
 from data.near_duplicates import near_duplicates, signature
 
 DocumentKind = Literal["statute", "precedent", "principle"]
@@ -89,23 +89,6 @@ def passage_of(text: str) -> Passage:
     if not laws:
         return Passage(None, "principle", "", text)
     return Passage(laws[0].key, laws[0].kind, laws[0].citation, text)
-
-
-def law_file_passages(path: str | Path) -> Iterator[Passage]:
-    """The laws of a user's JSON Lines file: objects with `text` and, unless the text begins with it, `citation`.
-
-    Raises:
-        JsonlError: a line that is no such object.
-    """
-    for line, row in read_jsonl(path):
-        text, citation, kind = row.get("text"), row.get("citation", ""), row.get("kind")
-        if not isinstance(text, str) or not text.strip() or not isinstance(citation, str):
-            raise JsonlError(path, line, 'no law: it must have a string "text", and may have a string "citation"')
-        if kind not in (None, *get_args(DocumentKind)):
-            raise JsonlError(path, line, f'"kind" must be one of {", ".join(get_args(DocumentKind))}, got {kind!r}')
-        found = passage_of(citation or text)
-        key, told = (key_of(citation), citation) if citation else (found.key, found.citation)
-        yield Passage(key, kind or (found.kind if found.key or not key else "statute"), told, text.strip())
 
 
 def to_documents(passages: Iterable[Passage]) -> tuple[tuple[Document, ...], dict[str, int]]:

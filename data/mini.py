@@ -7,10 +7,10 @@ import random
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from data.cases import difficulty
+from data.command import output_folder
 from data.mini_law import (
     Kind,
     LegalIssue,
@@ -256,7 +256,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         "rules, for trying the whole loop without a judge model. No case occurs in two splits, whatever the seeds.",
         epilog="example: python data/mini.py --out outputs/mini --seed 0 --train 4000 --test 200",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for one file a split, such as train.jsonl")
+    parser.add_argument(
+        "--out", type=output_folder, required=True, help="folder for one file a split, such as train.jsonl"
+    )
     parser.add_argument("--seed", type=int, default=0)
     for split in SPLIT_BUCKETS:
         parser.add_argument(f"--{split}", type=int, default=0, metavar="N", help=f"number of {split} cases")

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from data.cases import LEVELS, Case, difficulty
-from data.command import InputError, run_command
+from data.command import InputError, output_file, output_folder, run_command
 from data.jsonl import write_json, write_jsonl, write_text
 from data.loading import load_cases, to_record
 from data.near_duplicates import near_duplicates, signature
@@ -208,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: python data/prepare.py outputs/cases/cases.jsonl --out outputs/dataset --test-sizes 10 10 10",
     )
     parser.add_argument("cases", nargs="+", help="case files (JSON Lines or Parquet), folders or hub ids")
-    parser.add_argument("--out", required=True, type=Path, help="the folder to write")
+    parser.add_argument("--out", required=True, type=output_folder, help="the folder to write")
     parser.add_argument("--split", help="the split of a hub data set")
     parser.add_argument(
         "--on-invalid", default="error", choices=("error", "skip"), help="what to do with invalid cases"
@@ -226,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tokenizer", help="a model's name or folder: counts its tokens too")
     parser.add_argument("--verl", action="store_true", help="write OUT/verl with rows as verl takes them")
     parser.add_argument("--push-to-hub", metavar="OWNER/NAME", help="upload OUT there, as a private data set")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there too")
+    parser.add_argument("--json", type=output_file(), metavar="PATH", help="write the figures there too")
     return parser
 
 

@@ -32,14 +32,14 @@ class _Reader:
             is_what = "null" if value is None else _KINDS.get(type(value), f"of type {type(value).__name__}")
             self.problems.append((issue_id, f"key '{path}' must be {_KINDS[kind]}, but is {is_what}"))
             return None
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and not is_unicode(value):
             self.problems.append((issue_id, f"key '{path}' holds half a surrogate pair, which no UTF-8 text can"))
             return None
         return value
 
     def text(self, holder: Mapping[str, Any], key: str, issue_id: str | None, path: str = "") -> str:
         value = holder.get(key)
-        if isinstance(value, str) and _is_unicode(value):
+        if isinstance(value, str) and is_unicode(value):
             return value
         self.take(holder, key, str, issue_id, path)  # says what is wrong
         return _UNUSABLE
@@ -50,7 +50,7 @@ class _Reader:
             return ()
         values = self.check(holder[key], list, issue_id, key) or ()
         for i, value in enumerate(values):
-            if not (isinstance(value, str) and _is_unicode(value)):
+            if not (isinstance(value, str) and is_unicode(value)):
                 self.check(value, str, issue_id, f"{key}[{i}]")
         return tuple(values)
 
@@ -183,7 +183,8 @@ def _where_they_part(one: str, other: str) -> tuple[str, str]:
     return one[start : start + 40], other[start : start + 40]
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold the text: it has no half of a surrogate pair."""
     if text.isascii():
         return True
     try:

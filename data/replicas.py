@@ -3,6 +3,9 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from data.command import InputError
 
 BREAK_AFTER = 8  # failures in a row: with one try in five failing by chance that comes once in 400,000 tries
 LONGEST_PAUSE_S = 30.0
@@ -13,9 +16,30 @@ def split_urls(base_url: str | Sequence[str]) -> tuple[str, ...]:
 
     >>> split_urls("http://a/v1, http://b/v1")
     ('http://a/v1', 'http://b/v1')
+
+    Raises:
+        InputError: one that is none of an endpoint.
     """
     urls = base_url.split(",") if isinstance(base_url, str) else base_url
-    return tuple(url.strip() for url in urls)
+    return tuple(_checked(url.strip()) for url in urls)
+
+
+def shown_url(url: str) -> str:
+    """The URL without a user, a password or a query: those can be secrets."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _checked(url: str) -> str:
+    shown = url.rpartition("@")[2].partition("?")[0]
+    try:
+        parts, shown = urlsplit(url), shown_url(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0  # .port may raise too
+    except ValueError:
+        is_one = False
+    if not is_one or any(char.isspace() or not char.isprintable() for char in url):
+        raise InputError(f"no URL of an endpoint: {shown!r}; it must look like http://HOST:PORT/v1")
+    return url
 
 
 def by_affinity(urls: Sequence[str], text: str) -> list[int]:

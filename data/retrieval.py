@@ -94,7 +94,7 @@ def build_dense(corpus: Corpus, folder: Path, model: str) -> None:
 
 def dense_stamp(corpus: Corpus, folder: Path, model: str) -> str:
     """What tells a dense index from another: a model of the same name may have learned since."""
-    return str(_about(corpus, folder / dense_name(model))["vectors"])
+    return str(_about(corpus, folder / dense_name(model), "vectors")["vectors"])
 
 
 def open_dense(corpus: Corpus, folder: Path, model: str) -> Search:
@@ -104,7 +104,7 @@ def open_dense(corpus: Corpus, folder: Path, model: str) -> Search:
         LawError: the folder has no index by this model, or one of another corpus.
     """
     target = folder / dense_name(model)
-    about = _about(corpus, target)
+    about = _about(corpus, target, "model", "vectors")
     if about["model"] != model:
         raise LawError(f"{target} was made with {about['model']}, not with {model}: index again with --model {model}")
     try:
@@ -208,13 +208,14 @@ def _loaded(kind: str, model: str, **options: Any) -> Any:
         raise LawError(f"the model {model} cannot be loaded: {str(error).strip().splitlines()[0]}") from error
 
 
-def _about(corpus: Corpus, folder: Path) -> dict[str, Any]:
+def _about(corpus: Corpus, folder: Path, *keys: str) -> dict[str, Any]:
     path = folder / "about.json"
     if not path.is_file():
         raise LawError(f"{folder} is no index: make it with data/retrieve.py index")
     try:
         about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        about["stamp"]
+        for key in ("stamp", *keys):
+            about[key]
     except (ValueError, KeyError, TypeError) as error:
         raise LawError(_damaged(folder, error)) from error
     if about["stamp"] != corpus.stamp:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from data.cases import Case
-from data.command import positive, run_command
+from data.command import output_file, output_folder, positive, run_command
 from data.contexts import QueryForm, RetrievalConfig, open_search, retrieved
 from data.jsonl import write_json, write_text
 from data.law import (
@@ -19,11 +19,11 @@ from data.law import (
     LawError,
     case_print,
     check_no_leak,
-    law_file_passages,
     own_documents,
     read_corpus,
     write_corpus,
 )
+from data.law_file import law_file_passages
 from data.loading import load_cases
 from data.ranking import Ranked, figures
 from data.retrieval import build_bm25, build_dense
@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--held-out", help="test cases: an error if one of them is among --cases")
     one.add_argument("--include-test", help="test cases whose laws go in all the same; the index is marked as leaking")
     one.add_argument("--model", nargs="*", default=[], help="embedding models to index with, beside the words")
-    one.add_argument("--out", required=True, type=Path, help="the folder of corpus and indexes")
+    one.add_argument("--out", required=True, type=output_folder, help="the folder of corpus and indexes")
 
     for name, work, told in (
         ("search", search, "write what is found for the cases of a file"),
@@ -175,9 +175,9 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--cases", required=True, help="case file or hub id")
         one.add_argument("--split", help="the split of a hub data set")
         if name == "search":
-            one.add_argument("--out", required=True, type=Path, help="JSON Lines: doc_id and laws")
+            one.add_argument("--out", required=True, type=output_file(), help="JSON Lines: doc_id and laws")
         else:
-            one.add_argument("--json", type=Path, help="write the figures here too")
+            one.add_argument("--json", type=output_file(), help="write the figures here too")
     return parser
 
 

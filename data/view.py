@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.tree import Tree
 
 from data.cases import Case, Issue
-from data.command import InputError, run_command
+from data.command import InputError, output_file, run_command
 from data.jsonl import read_jsonl, write_text
 from data.loading import load_cases
 from data.side_by_side import page
@@ -89,7 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("cases", help="case file, folder or hub id")
     parser.add_argument("--doc-id", help="only this case")
     parser.add_argument("--limit", type=int, default=1, help="so many cases, where none is named")
-    parser.add_argument("--html", type=Path, metavar="OUT", help="write one static page instead, words highlighted")
+    parser.add_argument(
+        "--html", type=output_file(), metavar="OUT", help="write one static page instead, words highlighted"
+    )
     return run_command(parser, show, argv)
 
 

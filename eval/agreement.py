@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from data.command import InputError, add_case_options, number, run_command
+from data.command import InputError, add_case_options, number, output_file, output_folder, run_command
 from data.jsonl import write_json, write_text
 from data.loading import load_cases
 from eval.agreement_figures import Measure, compare_raters, compare_schemes
@@ -84,7 +84,8 @@ def agree(args: argparse.Namespace) -> None:
         said = verdict(check)
         sheets += judge_sheets(check)
         figures |= check.figures()
-        card = keep_check(check, said, config, names[:-1], args.out, args.cards)
+        languages = {cases[item.doc_id].language for item in raters[-1].marks}
+        card = keep_check(check, said, config, languages, names[:-1], args.out, args.cards)
         said += (f"Judge card: {card}",) if card else ()
 
     for path in (args.out / "agreement.json", *([args.json] if args.json else [])):
@@ -159,13 +160,13 @@ def _parser() -> argparse.ArgumentParser:
         "--resamples", type=int, default=NUM_RESAMPLES, help=f"draws per interval (default: {NUM_RESAMPLES})"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
-    parser.add_argument("--out", type=Path, default=Path("outputs/agreement"), help="folder for all files")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--out", type=output_folder, default=Path("outputs/agreement"), help="folder for all files")
+    parser.add_argument("--json", type=output_file(), help="write the figures here too")
     judging = parser.add_argument_group("a judge to check against the raters, who then count as experts")
     add_judge_options(judging, f", or {RECORDED}: the verdicts that the --responses bring")
     judging.add_argument("--responses", nargs="+", type=Path, help="the response files that the experts marked")
     judging.add_argument(
-        "--cards", type=Path, default=CARDS_FOLDER, help=f"folder of judge cards (default: {CARDS_FOLDER})"
+        "--cards", type=output_folder, default=CARDS_FOLDER, help=f"folder of judge cards (default: {CARDS_FOLDER})"
     )
     return parser
 

@@ -1,18 +1,17 @@
 """Annotation sheets for experts: written, and read back into grades."""
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.command import InputError, add_case_options, number, positive, run_command
-from data.jsonl import write_json, write_text
+from data.command import InputError, add_case_options, number, output_folder, positive, run_command
+from data.jsonl import read_jsonl, write_json, write_jsonl
 from data.loading import load_cases
 from data.store import Store
 from eval.annotation import KEY_NAME, Key, assign, choose, marks_of, merge, read_key
-from eval.results import Grade, read_grades, read_responses
+from eval.results import Grade, read_grades, read_some_responses
 from eval.workbook import read_workbook, write_workbook
 from rewards.answer import final_answer, is_empty
 from rewards.score import score_case
@@ -23,7 +22,7 @@ GUIDE_TEXT = Path(__file__).with_name("annotation_guide.ko.txt")
 def export(args: argparse.Namespace) -> None:
     """Write a workbook per rater, and the key that says what stands behind their sheets."""
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
-    responses = [response for path in args.responses for response in read_responses(path).responses]
+    responses = [response for path in args.responses for response in read_some_responses(path).responses]
     pairs = [(cases[r.case_id], r) for r in responses if r.case_id in cases and not is_empty(final_answer(r.text))]
     if len(pairs) < len(responses):
         print(f"{len(responses) - len(pairs)} responses left out: empty, or to unknown cases", file=sys.stderr)
@@ -66,7 +65,8 @@ def import_marks(args: argparse.Namespace) -> int:
             file = out / re.sub(r"[^\w.-]+", "-", generator) / "grades.jsonl"
             cases = {key.responses[sheet].case_id: key.case(sheet) for sheet in sheets}
             grades = read_grades(file, cases)
-            others = [line for line in _lines(file) if json.loads(line)["doc_id"] not in cases]
+            lines = read_jsonl(file) if file.exists() else ()
+            others = [record for _, record in lines if record["doc_id"] not in cases]
             for sheet in sheets:
                 response, case = key.responses[sheet], cases[key.responses[sheet].case_id]
                 before = grades[response.key].judgments if response.key in grades else {}
@@ -74,18 +74,13 @@ def import_marks(args: argparse.Namespace) -> int:
                 kept = "replaced" if args.replace else "the earlier one is kept (--replace takes the later)"
                 found += [f"{sheet}, issue {id!r}: contradicts an earlier import; {kept}" for id in contradicting]
                 grades[response.key] = Grade(response, returned.rater, merged, score_case(case, merged))
-            lines = [json.dumps(grade.to_record(), ensure_ascii=False) for grade in grades.values()]
-            write_text(file, "".join(line + "\n" for line in (*others, *lines)))
+            write_jsonl(file, [*others, *(grade.to_record() for grade in grades.values())])
         num_marks = sum(mark is not None for by_issue in marks.values() for mark in by_issue.values())
         num_issues = sum(len(by_issue) for by_issue in marks.values())
         print(f"{path}: {num_marks} of {num_issues} issues marked; in {out}")
         problems += [f"{path.name}: {problem}" for problem in found]
     print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
     return len(problems)
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     exporting.add_argument("--num-responses", type=positive, help="how many responses in all (default: all of them)")
     exporting.add_argument("--seed", type=int, default=42, help="of the choice and its order (default: 42)")
-    exporting.add_argument("--out", required=True, type=Path, help="folder for the workbooks and the key")
+    exporting.add_argument("--out", required=True, type=output_folder, help="folder for the workbooks and the key")
     exporting.set_defaults(run=export)
     importing = commands.add_parser("import", help="read filled-in workbooks")
     importing.add_argument(
@@ -114,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     importing.add_argument("--key", type=Path, help=f"{KEY_NAME} of the export (default: beside the workbook)")
     importing.add_argument(
-        "--out", type=Path, help="folder for the grades, one per rater (default: beside the workbook)"
+        "--out", type=output_folder, help="folder for the grades, one per rater (default: beside the workbook)"
     )
     importing.add_argument("--replace", action="store_true", help="where two imports contradict, take the later")
     importing.set_defaults(run=import_marks)

@@ -1,7 +1,7 @@
 """The judge put to what experts have marked, through the same grading as eval/grade.py; and its card."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from eval.grading import COSTS
 from eval.judge_check import JudgeCheck
 from eval.judging import RECORDED, grade_file
 from eval.raters import Item, Marks, Rater, item_of
-from eval.results import read_responses
+from eval.results import read_some_responses
 from rewards.gates import GateConfig
 from rewards.judge import JudgeConfig
 from rewards.judge_card import JudgeCard, verdict_settings, write_card
@@ -42,7 +42,7 @@ def grade_annotated(
     marks: dict[Item, Marks] = {}
     cost: Counter[str] = Counter()
     for path in response_files:
-        file = read_responses(path)
+        file = read_some_responses(path)
         items = {response.key: item_of(response, aliases) for response in file.responses}
         chosen = tuple(response for response in file.responses if items[response.key] in wanted)
         if not chosen:
@@ -69,13 +69,15 @@ def keep_check(
     check: JudgeCheck,
     said: Sequence[str],
     config: JudgeConfig | None,
+    languages: Set[str],
     experts: Sequence[str],
     out: Path,
     cards: Path,
 ) -> Path | None:
     """Write the mismatches, the reliability curve and the judge's card; returns the path of the card's page.
 
-    Recorded verdicts get no card: nobody knows the settings that they were given with.
+    A card is of the prompts in the `languages` of the cases. Recorded verdicts get none: nobody knows the settings that
+    they were given with.
     """
     write_jsonl(out / "mismatches.jsonl", (miss.to_record() for miss in check.mismatches))
     if check.calibrations:
@@ -83,6 +85,6 @@ def keep_check(
     if config is None:
         return None
     date = datetime.now(UTC).date().isoformat()
-    settings = verdict_settings(config)
+    settings = verdict_settings(config, languages)
     card = JudgeCard(settings, date, tuple(experts), tuple(said), check.figures())
     return write_card(card, card_text(settings, date, said, check), cards)

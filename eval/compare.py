@@ -34,6 +34,9 @@ def compare_graded(args: argparse.Namespace) -> tuple[list[Sheet], dict[str, Any
             raise InputError("no case is answered in all of the sets")
     means = [summarize_grades(graded.grades, inputs.cases) for graded in sets]
     comparisons = [compare_sets(sets[0], graded) for graded in sets[1:]]
+    for graded, comparison in zip(sets[1:], comparisons, strict=True):
+        if not comparison.changes:
+            raise InputError(f"no case is scored in both {sets[0].name} and {graded.name}: verdicts are missing in all")
 
     figures: dict[str, Any] = {}
     for graded, mean in zip(sets, means, strict=True):
@@ -95,7 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Compare graded sets case by case: means with intervals, paired differences, a sign test, and the "
         "cases whose order flipped. With more than two sets, each is compared with the first. A run alone stands for "
-        "all of its checkpoints, beside others for its last one. Sets of different cases or judges are refused.",
+        "all of its checkpoints, beside others for its last one. Sets of different cases, judges or "
+        "ways of sampling are refused.",
         epilog="example: python eval/compare.py base=outputs/base +RAG=outputs/rag +RL=outputs/rl --cases cases.jsonl",
     )
     also = f"; or {PREFIX}RUN: a run in Weights & Biases, as entity/project/run_id or a folder of offline-run-* folders"

@@ -1,7 +1,8 @@
 """Two graded sets on the same cases: differences, whether chance explains them, and the cases that turned; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from data.command import InputError
 from eval.graded import META_NAME, GradedSet
@@ -61,12 +62,15 @@ class Comparison:
 
 
 def check_comparable(sets: Sequence[GradedSet], on_common_cases: bool = False) -> None:
-    """That the sets answer the same cases and were judged alike: otherwise a difference is not one of the models.
+    """That the sets answer the same cases, drawn and judged alike: otherwise a difference is not one of the models.
+
+    How responses were drawn is compared as far as it is known.
 
     Raises:
         InputError: naming what differs, and what to do.
     """
     first = sets[0]
+    drawn = next((graded for graded in sets if graded.sampling), first)  # the first of which that is known
     for other in sets[1:]:
         if first.has_meta != other.has_meta:
             untold, told = (other, first) if first.has_meta else (first, other)
@@ -75,16 +79,17 @@ def check_comparable(sets: Sequence[GradedSet], on_common_cases: bool = False) -
                 f"like {told.name}. Copy it from the folder that the grades come from, or grade anew (eval/grade.py "
                 "writes both)."
             )
-        differing = sorted(
-            f"{name} ({first.judge.get(name)!r} and {other.judge.get(name)!r})"
-            for name in first.judge.keys() | other.judge.keys()
-            if first.judge.get(name) != other.judge.get(name)
-        )
-        if differing:
+        if differing := _differing(first.judge, other.judge):
             raise InputError(
-                f"{first.name} and {other.name} were not judged alike: {', '.join(differing)}. Judges differ in "
+                f"{first.name} and {other.name} were not judged alike: {differing}. Judges differ in "
                 "leniency, often by more than models do. Grade both with one judge (eval/grade.py --rejudge all); how "
                 "far two judges agree on the same responses, eval/agreement.py tells."
+            )
+        if drawn.sampling and other.sampling and (differing := _differing(drawn.sampling, other.sampling)):
+            raise InputError(
+                f"{drawn.name} and {other.name} were not sampled alike: {differing}. A model answers otherwise when "
+                "it decodes greedily than when it draws, often by more than models differ. Solve and grade both in one "
+                "way (eval/solve.py --temperature, --request), or choose it of a run's (--sampling)."
             )
         if not first.case_ids & other.case_ids:
             raise InputError(f"{first.name} and {other.name} have no case in common")
@@ -177,6 +182,14 @@ def sets_sheet(sets: Sequence[GradedSet], comparisons: Sequence[Comparison], mea
 def p_value(p: float) -> str:
     """A probability as papers print it."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} ({first.get(name)!r} and {second.get(name)!r})"
+        for name in sorted(first.keys() | second.keys())
+        if first.get(name) != second.get(name)
+    )
 
 
 def _only_in(one: GradedSet, other: GradedSet) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 from data.command import InputError
 from data.environment import set_defaults
+from data.weights import ADAPTER_CONFIG
 
-ADAPTER_CONFIG = "adapter_config.json"
 _NUM_SAMPLES = 256
 _SAMPLE_BYTES = 4096
 _LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # the sizes that vLLM has slots for

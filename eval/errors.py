@@ -3,12 +3,11 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from data.command import run_command
+from data.command import output_file, run_command
 from eval.flags import add_set_options, write_also
 from eval.graded import read_inputs
-from eval.heat_map import draw_heat_maps
+from eval.heat_map import PICTURES, draw_heat_maps
 from eval.outcomes import analyse_errors
 from eval.sheets import error_figures, origin_sheet, outcome_sheet, parent_sheet
 from eval.tables import print_sheets
@@ -43,7 +42,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: python eval/errors.py outputs/demo/run --picture outputs/demo/heat_map.png",
     )
     add_set_options(parser)
-    parser.add_argument("--picture", type=Path, help="draw the heat map here: a .png, .svg or .pdf file")
+    parser.add_argument(
+        "--picture", type=output_file(*PICTURES), help=f"draw the heat map here: a {' or '.join(PICTURES)} file"
+    )
     return parser
 
 

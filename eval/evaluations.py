@@ -14,7 +14,7 @@ from data.progress import progress_bar
 from eval.engine import Engine, Prompts, lora_rank, weights_id
 from eval.grading import DeadJudgeError
 from eval.judging import grade_file
-from eval.pins import pin_settings, read_settings, set_aside
+from eval.pins import holds, pin_settings, read_settings, set_aside
 from eval.results import Grade, Key, Response, read_responses
 from eval.runs import Checkpoint, Run
 from eval.solve import Question, ask_about, ask_policy, unanswered
@@ -164,4 +164,4 @@ def _pin(evaluation: Evaluation, run: Run) -> None:
         print(
             f"{evaluation.directory} is of other weights; it is now {set_aside(evaluation.directory)}", file=sys.stderr
         )
-    pin_settings(path, settings)
+    pin_settings(path, settings, is_begun=holds(evaluation.responses_path))

@@ -7,8 +7,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from data.command import InputError
+from data.command import InputError, option, output_file
 from data.jsonl import write_json, write_text
+from data.replicas import split_urls
 from eval.tables import Sheet, to_latex
 from rewards.judge_config import JudgeConfig
 
@@ -22,7 +23,8 @@ SETS_HELP = (
     "a run's output_dir (its checkpoints, as eval/checkpoints.py graded them), a folder or file of grades "
     "(eval/grade.py); NAME=PATH gives it a name of its own"
 )
-_NOT_OFFERED = ("judge", "judge_base_url", "judge_deadline_s")  # --judge says the first two; a command waits for all
+# --judge says the first two; a command waits for all verdicts; the trial before a run is training's
+NOT_OFFERED = ("judge", "judge_base_url", "judge_deadline_s", "judge_preflight")
 
 
 def add_set_options(parser: argparse.ArgumentParser, also: str = "") -> None:
@@ -31,8 +33,8 @@ def add_set_options(parser: argparse.ArgumentParser, also: str = "") -> None:
     parser.add_argument("--cases", help="case file or hub id (default: the run's eval_cases)")
     parser.add_argument("--split", help="the split of a hub data set")
     parser.add_argument("--sampling", help="which of a run's ways of sampling (default: greedy)")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
-    parser.add_argument("--latex", type=Path, help="write the tables here, for a paper")
+    parser.add_argument("--json", type=output_file(), help="write the figures here too")
+    parser.add_argument("--latex", type=output_file(), help="write the tables here, for a paper")
 
 
 def write_also(args: argparse.Namespace, figures: Mapping[str, Any], sheets: Sequence[Sheet]) -> None:
@@ -45,8 +47,8 @@ def write_also(args: argparse.Namespace, figures: Mapping[str, Any], sheets: Seq
 
 def add_judge_options(parser: argparse._ActionsContainer, also: str = "", *, required: bool = False) -> None:
     """`--judge`, and an option for each field of JudgeConfig that is for a command to say."""
-    parser.add_argument("--judge", dest="judged_by", required=required, help=JUDGE_HELP + also)
-    add_config_options(parser, JudgeConfig, skip=_NOT_OFFERED)
+    parser.add_argument("--judge", dest="judged_by", type=option(_judged_by), required=required, help=JUDGE_HELP + also)
+    add_config_options(parser, JudgeConfig, skip=NOT_OFFERED)
 
 
 def judge_config(args: argparse.Namespace, out: Path, settings: Mapping[str, Any] | None = None) -> JudgeConfig:
@@ -100,6 +102,12 @@ def judge_options(value: str) -> dict[str, str]:
     if "://" in value:
         return {"judge": "endpoint", "judge_base_url": value}
     return {"judge": value}
+
+
+def _judged_by(value: str) -> str:
+    if "://" in value:
+        split_urls(value)
+    return value
 
 
 def _plain(kind: Any) -> Any:

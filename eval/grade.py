@@ -5,18 +5,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from data.command import InputError, add_case_options, run_command
+from data.command import InputError, add_case_options, output_file, output_folder, run_command
 from data.jsonl import write_json
 from data.law import known_laws
 from data.loading import load_cases
 from eval.citing import citation_figures, citation_sheet
 from eval.flags import add_config_options, add_judge_options, config_from, judge_config
+from eval.grading import PINS
 from eval.judging import RECORDED, grade_file
 from eval.likert import LikertGrade, grade_likert, likert_sheet, summarize_likert
 from eval.pins import set_aside
-from eval.results import Grade, Key, read_responses
+from eval.results import Grade, Key, read_some_responses
 from eval.summary import summarize_grades, summary_sheet
 from eval.tables import print_sheets
+from eval.verdicts import any_verdict
 from rewards.answer import final_answer, is_empty
 from rewards.gates import GateConfig
 
@@ -30,16 +32,18 @@ def grade(args: argparse.Namespace) -> None:
     config = None if args.judged_by == RECORDED else judge_config(args, args.out)
     gates = config_from(GateConfig, {}, args)
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
-    responses = read_responses(args.responses)
+    responses = read_some_responses(args.responses)
+    if not any(response.case_id in cases for response in responses.responses):
+        raise InputError(f"{args.responses}: none of its responses is to a case of {args.cases}")
+    if config is None and not any(map(any_verdict, responses.verdicts.values())):
+        raise InputError(f"{args.responses} holds no verdicts: it is no evaluator's file, name a judge")
     if args.rejudge == "all":
         if "judge_store" in args:
             raise InputError("--rejudge all would find the old verdicts in --judge-store: leave it out or name another")
         stem = GRADE_FILES[args.scheme].removesuffix(".jsonl")
-        for name in (f"{stem}.jsonl", f"{stem}.meta.json", f"{stem}.cases.json", "judge_store"):
+        for name in (f"{stem}.jsonl", *(f"{stem}.{pin}.json" for pin in PINS), "judge_store"):
             if (args.out / name).exists():
                 print(f"set aside: {set_aside(args.out / name)}", file=sys.stderr)
-    if config is None and not responses.verdicts:
-        raise InputError(f"{args.responses} holds no verdicts: it is no evaluator's file, name a judge")
     grades: Mapping[Key, Grade | LikertGrade]
     if args.scheme == "likert":
         if config is None:
@@ -95,9 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     add_case_options(parser)
     parser.add_argument("--responses", required=True, type=Path, help="responses file")
     parser.add_argument(
-        "--out", required=True, type=Path, help="folder for grades.jsonl, summary.json and the verdicts"
+        "--out", required=True, type=output_folder, help="folder for grades.jsonl, summary.json and the verdicts"
     )
-    parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--json", type=output_file(), help="write the figures here too")
     parser.add_argument(
         "--rejudge",
         choices=("failed", "all"),

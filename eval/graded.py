@@ -11,7 +11,7 @@ from data.cases import Case
 from data.command import InputError
 from data.jsonl import read_jsonl
 from data.loading import load_cases
-from eval.pins import check_cases, read_settings
+from eval.pins import check_cases, read_settings, sampling_of
 from eval.results import Grade, Key, read_grades
 from eval.runs import BASE, read_run
 
@@ -24,7 +24,8 @@ class GradedSet:
     """The graded responses of one model: `step` where it is a checkpoint of a run, `judge` what its verdicts depend on.
 
     `num_foreign` grades of the file answer none of the cases and are left out. `has_meta` is False where no file beside
-    the grades tells how they were judged, so that `judge` is only what stands in the grades themselves.
+    the grades tells how they were judged, so that `judge` is only what stands in the grades themselves. `sampling` is
+    how the responses were drawn (temperature, top_p ...), None where that is not known.
     """
 
     name: str
@@ -34,6 +35,7 @@ class GradedSet:
     judge: Mapping[str, Any]
     num_foreign: int = 0
     has_meta: bool = True
+    sampling: Mapping[str, Any] | None = None
 
     @property
     def case_ids(self) -> set[str]:
@@ -142,11 +144,18 @@ def _read_set(name: str | None, step: int | None, path: Path, cases: Mapping[str
     if type(quorum) not in (int, float) or not 0 < quorum <= 1:
         raise InputError(f'{meta}: "judge_quorum" must be a number in (0, 1], got {quorum!r}')
     grades = read_grades(path, cases, quorum)
-    check_cases(path.with_suffix(".cases.json"), [cases[case_id] for case_id, _ in grades])
+    num_foreign = sum(record["doc_id"] not in cases for _, record in read_jsonl(path))
+    if not grades and not num_foreign:
+        raise InputError(f"{path} holds no grade; eval/grade.py writes them, or has yet to")
     if not grades:
         raise InputError(f"{path}: none of its grades is of a case of {source}; --cases must name the cases answered")
+    if all(grade.is_unjudged for grade in grades.values()):
+        raise InputError(f"{path}: none of its {len(grades)} grades holds a verdict; eval/grade.py asks for them again")
+    check_cases(path.with_suffix(".cases.json"), [cases[case_id] for case_id, _ in grades])
     judge |= {"judged by": ", ".join(sorted({grade.judge for grade in grades.values()}))}
     models = {grade.response.model for grade in grades.values()}
-    num_foreign = sum(record["doc_id"] not in cases for _, record in read_jsonl(path))
     own_name = models.pop() if len(models) == 1 else path.parent.name
-    return GradedSet(name or own_name, path, step, grades, judge, num_foreign, has_meta)
+    # Folders that were graded before the sampling was kept have it with their responses alone.
+    told = (path.with_suffix(".sampling.json"), path.with_name("responses.meta.json"))
+    sampling = next(filter(None, map(sampling_of, told)), None)
+    return GradedSet(name or own_name, path, step, grades, judge, num_foreign, has_meta, sampling)

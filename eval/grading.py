@@ -13,13 +13,14 @@ from data.command import NoAnswerError
 from data.endpoint import Endpoint, EndpointStats
 from data.jsonl import Appender
 from data.progress import progress_bar
-from eval.pins import SettingsError, pin_cases, pin_settings
+from eval.pins import SettingsError, holds, pin_cases, pin_settings, sampling_of
 from eval.results import Key, Response, ResponseFile
 from eval.workers import work_through
 from rewards.answer import final_answer, is_empty
 from rewards.judge_config import JudgeConfig
 
 MAX_UNJUDGED_IN_A_ROW = 8  # after as many responses without one verdict between them, the judge is dead
+PINS = ("meta", "sampling", "cases")  # beside a file of grades: how it was judged, how drawn, and what
 COSTS = ("calls", "retries", "given_up", "tokens_in", "tokens_cached", "tokens_out")
 V_co = TypeVar("V_co", covariant=True)
 
@@ -127,14 +128,20 @@ def grade_by(
     """
     pairs = [(cases[response.case_id], response) for response in responses.responses if response.case_id in cases]
     path = out / f"{scheme.name}.jsonl"
-    pin_settings(path.with_suffix(".meta.json"), scheme.settings)
+    pinned = {kind: path.with_suffix(f".{kind}.json") for kind in PINS}
+    if not holds(path, lambda record: not _is_unjudged(record)):  # all that a dead judge has left binds nobody
+        for left in (path, *pinned.values()):
+            left.unlink(missing_ok=True)
+    pin_settings(pinned["meta"], scheme.settings)
+    if sampling := sampling_of(responses.path.with_suffix(".meta.json")):
+        pin_settings(pinned["sampling"], sampling)
     grades = dict(scheme.read(path))
     for _, response in pairs:
         if response.key in grades and grades[response.key].response.text != response.text:
             raise SettingsError(
                 f"{path}: the grade of case {response.case_id!r} is one of another response; give another output"
             )
-    pin_cases(path.with_suffix(".cases.json"), [case for case, _ in pairs])
+    pin_cases(pinned["cases"], [case for case, _ in pairs])
     new = [pair for pair in pairs if pair[1].key not in grades]
     failed = [pair for pair in pairs if pair[1].key in grades and grades[pair[1].key].num_missing]
     with Appender(path) as file, progress_bar(title, len(new) + len(failed)) as advance:
@@ -156,7 +163,8 @@ def grade_by(
             ask = partial(judge_responses, judge, scheme.nothing, keep=keep, num_workers=config.judge_max_concurrency)
             try:
                 asyncio.run(ask(new))
-                if new and all(grade.is_unjudged for grade in grades.values()):
+                asked = [grade for grade in grades.values() if not is_empty(final_answer(grade.response.text))]
+                if new and asked and all(grade.is_unjudged for grade in asked):
                     raise DeadJudgeError(judge.stats, len(new))
                 # Some responses no judge can read, such as those beyond its context: they stay unscored, and must not
                 # look like a dead judge when nothing else is left to do.
@@ -165,6 +173,16 @@ def grade_by(
             finally:
                 keep_cost(out, config, judge.stats)
     return {response.key: grades[response.key] for _, response in pairs}
+
+
+def _is_unjudged(record: Mapping[str, Any]) -> bool:
+    """Whether a line is a grade that no judge has given: no verdict in it, or that of an empty answer."""
+    evaluation = {"": record["likert"]} if "likert" in record else record.get("evaluation_result")
+    if not isinstance(evaluation, dict):
+        return False
+    text = record.get("response")
+    is_by_rule = isinstance(text, str) and is_empty(final_answer(text))
+    return is_by_rule or all(verdict is None for verdict in evaluation.values())
 
 
 def keep_cost(out: Path, config: JudgeConfig, stats: EndpointStats) -> None:

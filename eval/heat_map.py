@@ -7,10 +7,11 @@ from eval.outcomes import NUM_BINS, ErrorAnalysis
 
 TICKS = tuple(f"{bin / NUM_BINS:.1f}–{(bin + 1) / NUM_BINS:.1f}" for bin in range(NUM_BINS))
 COLUMNS = 3
+PICTURES = (".png", ".svg", ".pdf")  # what a picture's file may end in
 
 
 def draw_heat_maps(analyses: Mapping[str, ErrorAnalysis], path: Path) -> None:
-    """One map per set; written as PNG, SVG or PDF, whichever the path ends in."""
+    """One map per set; written as the path ends, one of PICTURES."""
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from data.cases import Case
 from eval.grading import Scheme, grade_by
-from eval.results import Grade, Key, Response, ResponseFile, complete_verdicts, read_grades
+from eval.results import Grade, Key, Response, ResponseFile, read_grades
+from eval.verdicts import complete_verdicts
 from rewards.answer import final_answer
 from rewards.gates import GateConfig, gate
 from rewards.judge import Judge, JudgeConfig, load_judge

@@ -20,6 +20,7 @@ from eval.raters import Item, Rater, item_of, named_path, panels, scores_of
 from eval.results import Key, Response, ResponseFile, response_of
 from eval.tables import Sheet, share
 from eval.tallies import estimate
+from eval.verdicts import check_again, of_case
 from rewards.judge import Judge, JudgeConfig, load_judge
 from rewards.judge_card import verdict_settings
 from rewards.likert import TOP, Likert, LikertJudge, prompt_version
@@ -79,16 +80,20 @@ def read_likert(path: Path) -> list[LikertGrade]:
     """The last grade of each response in a file of Likert grades; none where there is no such file.
 
     Raises:
-        JsonlError: a line that is no Likert grade, by number.
+        JsonlError: a line that is no Likert grade, or grades a response again to no purpose; names line, case and key.
     """
     grades: dict[tuple[str, Key], LikertGrade] = {}
     for line, record in read_jsonl(path) if path.exists() else ():
         response = response_of(path, line, record)
         score = record.get("likert", "")
         if score is not None and (type(score) is not int or not 0 <= score <= TOP):
-            raise JsonlError(path, line, f'no Likert grade: "likert" must be an integer from 0 to {TOP}, or null')
+            reason = f'no Likert grade: "likert" must be an integer from 0 to {TOP}, or null'
+            raise JsonlError(path, line, of_case(record, reason))
         likert = None if score is None else Likert(score, str(record.get("rationales") or ""))
-        grades[response.model, response.key] = LikertGrade(response, str(record.get("judge")), likert)
+        grade = LikertGrade(response, str(record.get("judge")), likert)
+        if before := grades.get((response.model, response.key)):
+            check_again(path, line, record, 1 - before.num_missing, 1 - grade.num_missing)
+        grades[response.model, response.key] = grade
     return list(grades.values())
 
 

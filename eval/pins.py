@@ -2,28 +2,42 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from data.cases import Case
 from data.command import InputError
-from data.jsonl import write_json
+from data.jsonl import read_jsonl, write_json
+
+# How responses are drawn, of the settings that eval/solve.py and eval/checkpoints.py keep.
+SAMPLING = (
+    *("temperature", "top_p", "top_k", "min_p"),
+    *("repetition_penalty", "presence_penalty", "frequency_penalty"),
+)
 
 
 class SettingsError(InputError):
     """A file was begun with other settings than it is now to be continued with; says which differ."""
 
 
-def pin_settings(path: str | Path, settings: Mapping[str, Any]) -> None:
+def holds(path: Path, is_one: Callable[[Mapping[str, Any]], bool] = lambda _: True) -> bool:
+    """Whether a JSON Lines file is there and has a record, or one that `is_one`."""
+    return path.is_file() and any(is_one(record) for _, record in read_jsonl(path))
+
+
+def pin_settings(path: str | Path, settings: Mapping[str, Any], *, is_begun: bool = True) -> None:
     """Keep the settings that a file is made with beside it; later runs must have the same.
+
+    Args:
+        is_begun: whether anything was made with those that are there; what an attempt got nothing with binds nobody.
 
     Raises:
         SettingsError: settings that differ from those of the first run.
         InputError: the file is damaged.
     """
     path = Path(path)
-    if not path.exists():
+    if not (path.exists() and is_begun):
         write_json(path, settings)
         return
     first = read_settings(path)
@@ -56,6 +70,19 @@ def read_settings(path: Path) -> dict[str, Any]:
             "made with. Restore it from a copy, or make both anew in another output."
         )
     return settings
+
+
+def sampling_of(path: Path) -> dict[str, Any] | None:
+    """How the responses were drawn that the settings in a file are of, None where it does not tell.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    settings = read_settings(path) if path.is_file() else {}
+    request = settings.get("request")
+    asked = settings | (request if isinstance(request, dict) else {})
+    sampling = {name: asked[name] for name in SAMPLING if asked.get(name) is not None}
+    return sampling if "temperature" in sampling else None
 
 
 def pin_cases(path: Path, cases: Iterable[Case]) -> None:

@@ -1,5 +1,6 @@
 """Raters of every kind - judges' grades, evaluators' and experts' files, annotation sheets - as one table of marks."""
 
+import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from eval.estimates import Panel
 from eval.expert_file import read_expert_file
 from eval.graded import named
 from eval.metrics import PARTS
-from eval.results import Response, complete_verdicts, response_of, verdicts_of
+from eval.results import Key, Response, response_of
+from eval.verdicts import check_again, complete_verdicts, of_case, shown, verdicts_of
 from rewards.score import Judgment, Score, score_case
 
 MARKS = ("contains_issue", "correct_conclusion", "outcome")
@@ -62,9 +64,13 @@ def read_rater(spec: str, aliases: Mapping[str, str]) -> Rater:
         files = [path]
     marks: dict[Item, Marks] = {}
     stored: dict[Item, float] = {}
+    places: dict[Item, Path] = {}
     for file in files:
         for response, marked, score in _read(file):
             item = item_of(response, aliases)
+            if (other := places.setdefault(item, file)) != file:
+                what = f"{item.generator}'s response to case {item.doc_id!r} (sample {item.sample})"
+                raise InputError(f"{other} and {file} both mark {what}: give one of them, not {path} as a whole")
             marks[item] = marked  # the last one holds: our grades files are only ever added to
             stored.pop(item, None)
             if isinstance(score, (int, float)):
@@ -208,9 +214,20 @@ def _read(path: Path) -> Iterator[tuple[Response, Marks, Any]]:
     if experts is not None:
         yield from experts
         return
+    nums_given: dict[tuple[str, Key], int] = {}
     for line, record in read_jsonl(path):
         response = response_of(path, line, record)
         if "evaluation_result" not in record:
             raise JsonlError(path, line, 'holds no marks ("evaluation_result"); eval/grade.py has responses judged')
-        marks = verdicts_of(path, line, record["evaluation_result"])
-        yield response, marks, record.get("score")
+        marks, score = verdicts_of(path, line, record), record.get("score")
+        if isinstance(score, float) and not math.isfinite(score):
+            raise JsonlError(path, line, of_case(record, f'"score" must be a number, got {shown(score)}'))
+        written = response.model, response.key
+        if written in nums_given:
+            check_again(path, line, record, nums_given[written], _num_given(marks))
+        nums_given[written] = _num_given(marks)
+        yield response, marks, score
+
+
+def _num_given(marks: Marks) -> int:
+    return sum(mark is not None for mark in marks.values())

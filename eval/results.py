@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from data.cases import Case
+from data.command import InputError
 from data.jsonl import JsonlError, read_jsonl
+from eval.verdicts import check_again, complete_verdicts, of_case, shown, told_parts, verdicts_of
 from rewards.score import Judgment, Score, score_case
 
 Key = tuple[str, int]
@@ -85,9 +87,14 @@ class Grade:
         return sum(judgment is None for judgment in self.judgments.values())
 
     @property
+    def num_given(self) -> int:
+        """Issues with a verdict."""
+        return len(self.judgments) - self.num_missing
+
+    @property
     def is_unjudged(self) -> bool:
         """Whether the judge gave no verdict at all."""
-        return self.num_missing == len(self.judgments)
+        return self.num_given == 0
 
     def to_record(self) -> dict[str, Any]:
         """The line of grades.jsonl."""
@@ -98,7 +105,7 @@ class Grade:
             "correctness": score and score.correctness,
             "correct_without_coverage": score and score.correct_without_coverage,
             "num_issues": len(self.judgments),
-            "num_judged": len(self.judgments) - self.num_missing,
+            "num_judged": self.num_given,
             "gate": self.gate,
             "num_extra_issues": self.num_extra_issues,
         }
@@ -133,18 +140,30 @@ def read_responses(path: str | Path) -> ResponseFile:
             continue
         responses[response.key] = response
         if "evaluation_result" in record:
-            verdicts[response.key] = verdicts_of(path, line, record["evaluation_result"])
+            verdicts[response.key] = verdicts_of(path, line, record)
             evaluators[str(record.get("judge") or record.get("evaluator_model") or "unknown")] = None
     return ResponseFile(path, tuple(responses.values()), tuple(duplicates), verdicts, tuple(evaluators))
+
+
+def read_some_responses(path: str | Path) -> ResponseFile:
+    """As `read_responses`, of a file that must have a response.
+
+    Raises:
+        InputError: it has none.
+    """
+    file = read_responses(path)
+    if not file.responses:
+        raise InputError(f"{path} holds no response; eval/solve.py writes them, or has yet to")
+    return file
 
 
 def read_grades(path: str | Path, cases: Mapping[str, Case], quorum: float = 1.0) -> dict[Key, Grade]:
     """The last grade of each response in a grades file of ours; scores are computed anew from the verdicts.
 
-    Grades of cases that are not among `cases` are left out.
+    Grades of cases that are not among `cases` are left out; none where there is no file.
 
     Raises:
-        JsonlError: a line that is no grade, by number.
+        JsonlError: a line that is no grade, or grades a response again to no purpose; names line, case and key.
     """
     path = Path(path)
     grades: dict[Key, Grade] = {}
@@ -156,24 +175,18 @@ def read_grades(path: str | Path, cases: Mapping[str, Case], quorum: float = 1.0
             continue
         missing_keys = {"judge", "evaluation_result", "parts"} - record.keys()
         if missing_keys:
-            raise JsonlError(path, line, f"no grade of ours: it lacks {', '.join(sorted(missing_keys))}")
+            reason = f"no grade of ours: it lacks {', '.join(sorted(missing_keys))}"
+            raise JsonlError(path, line, of_case(record, reason))
+        if not isinstance(record["judge"], str):
+            raise JsonlError(path, line, of_case(record, f'"judge" must be a text, got {shown(record["judge"])}'))
         case = cases[response.case_id]
-        judgments = complete_verdicts(case, verdicts_of(path, line, record["evaluation_result"]))
-        gate, num_extra_issues = _told_parts(path, line, record["parts"])
-        grades[response.key] = Grade(
-            response,
-            str(record["judge"]),
-            judgments,
-            score_case(case, judgments, quorum),
-            gate,
-            num_extra_issues,
-        )
+        judgments = complete_verdicts(case, verdicts_of(path, line, record))
+        score = score_case(case, judgments, quorum)
+        grade = Grade(response, record["judge"], judgments, score, *told_parts(path, line, record))
+        if before := grades.get(response.key):
+            check_again(path, line, record, before.num_given, grade.num_given)
+        grades[response.key] = grade
     return grades
-
-
-def complete_verdicts(case: Case, verdicts: Mapping[str, Judgment | None]) -> dict[str, Judgment | None]:
-    """One entry for each issue of the case and no other: None where a file holds no verdict on it."""
-    return {issue.id: verdicts.get(issue.id) for issue in case.issues}
 
 
 def prompt_id(messages: list[dict[str, str]]) -> str:
@@ -190,58 +203,30 @@ def response_of(path: Path, line: int, record: Mapping[str, Any]) -> Response:
     """The response that a record of ours, an official one or an evaluator's holds.
 
     Raises:
-        JsonlError: it is none; names the line.
+        JsonlError: it is none; names line, case and key.
     """
+    text = (str, type(None))
     expected: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
         ("doc_id", str, "the id of a case"),
-        ("response", (str, type(None)), "a text"),
+        ("response", text, "a text"),
         ("sample", int, "a number"),
-        ("finish_reason", (str, type(None)), "a text or null"),
+        *((name, text, "a text or null") for name in ("model", "finish_reason", "reasoning", "prompt_id")),
     )
-    defaults = {"sample": 0, "finish_reason": None}
-    values = defaults | dict(record)
+    values = {"sample": 0, **dict.fromkeys(("model", "finish_reason", "reasoning", "prompt_id")), **record}
     for name, kind, description in expected:
         if name not in values:
-            raise JsonlError(path, line, f'no response: it lacks "{name}", {description}')
+            raise JsonlError(path, line, of_case(record, f'no response: it lacks "{name}", {description}'))
         if not isinstance(values[name], kind) or isinstance(values[name], bool):
-            raise JsonlError(path, line, f'"{name}" must be {description}, got {str(values[name])[:40]!r}')
+            raise JsonlError(path, line, of_case(record, f'"{name}" must be {description}, got {shown(values[name])}'))
     return Response(
         case_id=values["doc_id"],
         text=values["response"] or "",
-        model=str(values.get("model") or path.stem),
+        model=values["model"] or path.stem,
         finish_reason=values["finish_reason"],
         sample=values["sample"],
-        reasoning=values.get("reasoning"),
-        prompt_id=values.get("prompt_id"),
+        reasoning=values["reasoning"],
+        prompt_id=values["prompt_id"],
     )
-
-
-def verdicts_of(path: Path, line: int, evaluation: Any) -> dict[str, Judgment | None]:
-    """Whatever is no complete verdict is a missing one: evaluators' files keep their failures in several shapes."""
-    if not isinstance(evaluation, dict):
-        raise JsonlError(path, line, '"evaluation_result" must be an object with one verdict per issue id')
-    return {issue_id: _verdict(verdict) for issue_id, verdict in evaluation.items()}
-
-
-def _told_parts(path: Path, line: int, parts: Any) -> tuple[str | None, int | None]:
-    """`gate` and `num_extra_issues` of a grade; its other parts follow from the verdicts."""
-    if not isinstance(parts, dict):
-        raise JsonlError(path, line, f'"parts" must be an object, got {json.dumps(parts)[:40]}')
-    gate, num_extra_issues = parts.get("gate"), parts.get("num_extra_issues")
-    if not isinstance(gate, str | None):
-        raise JsonlError(path, line, f'"parts.gate" must be a text or null, got {json.dumps(gate)[:40]}')
-    is_count = type(num_extra_issues) is int and num_extra_issues >= 0  # no bool, which isinstance would let in
-    if num_extra_issues is not None and not is_count:
-        told = json.dumps(num_extra_issues)[:40]
-        raise JsonlError(path, line, f'"parts.num_extra_issues" must be a number from 0 or null, got {told}')
-    return gate, num_extra_issues
-
-
-def _verdict(verdict: Any) -> Judgment | None:
-    try:
-        return Judgment(verdict["contains_issue"], verdict["correct_conclusion"], str(verdict.get("rationales") or ""))
-    except (TypeError, KeyError, ValueError):
-        return None
 
 
 def _verdict_record(judgment: Judgment) -> dict[str, Any]:

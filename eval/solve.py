@@ -18,6 +18,7 @@ from data.command import (
     endpoint_of,
     json_object,
     number,
+    output_file,
     positive,
     request_of,
     run_command,
@@ -30,7 +31,7 @@ from data.progress import progress_bar
 from data.prompts import PROMPT_STYLES, PromptStyle, build_prompt
 from eval.engine import Engine, Policy, Prompts, find_policy, lora_rank, weights_id
 from eval.flags import add_config_options, config_from
-from eval.pins import SettingsError, pin_settings
+from eval.pins import SettingsError, holds, pin_settings
 from eval.results import Response, prompt_id, read_responses
 from eval.workers import work_through
 
@@ -145,7 +146,7 @@ def solve(args: argparse.Namespace) -> int:
         "request": args.request,
         "retrieval": retrieval_settings(retrieval),
     }
-    pin_settings(args.out.with_suffix(".meta.json"), settings)
+    pin_settings(args.out.with_suffix(".meta.json"), settings, is_begun=holds(args.out))
     missing = unanswered(questions, args.out)
     print(f"{len(questions) - len(missing)} of {len(questions)} responses are in {args.out}", file=sys.stderr)
     if not missing:
@@ -216,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", required=True, help="checkpoint directory or hub id; with --base-url, its name there"
     )
-    parser.add_argument("--out", required=True, type=Path, help="the responses file, appended to")
+    parser.add_argument("--out", required=True, type=output_file(), help="the responses file, appended to")
     parser.add_argument("--prompt-style", default="court", choices=PROMPT_STYLES, help="as the policy was trained")
     parser.add_argument("--samples", type=positive, default=1, help="responses per case")
     parser.add_argument("--temperature", type=number(0, 2), default=0.0, help="0 decodes greedily")

@@ -18,6 +18,7 @@ from simulated_raters import (
 
 from eval.agreement import main
 from eval.grade import main as grade
+from rewards.rubric import prompt_version
 
 PARTS = ("score", "order", "coverage", "correctness")
 
@@ -165,6 +166,17 @@ def test_a_judge_over_http_is_checked_at_its_cost_and_asked_once(world, agree, t
     assert (figures["judge/alpha/order"], figures["judge/alpha/coverage"]) < (0.2, 0.2)
     (card,) = (tmp_path / "cards").glob("org-judge-*.md")
     assert "| judge_model | org/judge |" in card.read_text()
+
+
+def test_the_card_is_of_the_prompt_in_the_cases_language(world, agree, tmp_path):
+    records = [json.loads(line) for line in (world / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+    english = [{name: value for name, value in one.items() if name != "mini"} | {"language": "en"} for one in records]
+    cases = str(write_lines(tmp_path / "cases.jsonl", english))
+    with FakeLLM(lambda _: verdict(True, True)) as server:
+        options = ["--judge", server.base_url, "--judge-model", "org/judge", "--judge-repeat-frac", "0"]
+        assert agree(["rater-1.json"], "--cases", cases, *options, *responses(world), cases=False)[0] == 0
+    (card,) = (tmp_path / "cards").glob("*.json")
+    assert json.loads(card.read_text())["settings"]["prompt_version"] == prompt_version("en") != prompt_version("ko")
 
 
 def test_a_dead_judge_ends_the_check(world, agree, capsys):

@@ -219,6 +219,23 @@ def test_an_import_of_some_sheets_keeps_the_others(exported):
     assert read_rater(str(exported / "out" / "rater-1"), {}).marks == before
 
 
+def test_an_import_goes_on_with_grades_whose_texts_have_line_separators_and_whose_end_is_cut_off(exported):
+    path = exported / "out" / "rater-1.xlsx"
+    fill(path, lambda _, __: ("예", "예", None))
+    main(["import", str(path)])
+    before = read_rater(str(exported / "out" / "rater-1"), {}).marks
+    for file in (exported / "out" / "rater-1").rglob("grades.jsonl"):
+        records = [json.loads(line) | {"response": "가\u2028나"} for line in file.read_bytes().splitlines()]
+        lines = [json.dumps(record, ensure_ascii=False) for record in records]
+        file.write_text("\n".join([*lines, '{"doc_id": "사']), encoding="utf-8")
+    book = load_workbook(path)
+    for name in book.sheetnames[3:]:
+        del book[name]
+    book.save(path)
+    assert main(["import", str(path)]) == 0
+    assert read_rater(str(exported / "out" / "rater-1"), {}).marks == before
+
+
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [

@@ -144,8 +144,12 @@ def test_nothing_is_graded_twice(run_dir, solved):
         (["--sampling", "warm"], "'warm' is none of greedy, t1"),
         (["--cases", "no-such-file.jsonl"], "no-such-file"),
         (["--judge", "http://localhost:1/v1"], "judge_model"),
+        (["--judge", "ftp://localhost:1/v1"], "--judge: no URL of an endpoint"),
+        (["--watch", "inf"], "--watch: must be a number of seconds above 0, and not infinite"),
+        (["--out", __file__], "--out: must be a folder"),
+        (["--retriever", "gold", "--retriever-model", "m"], "retriever_model has no effect with retriever gold"),
     ],
-    ids=["no run", "sampling", "no cases", "no judge model"],
+    ids=["no run", "sampling", "no cases", "no judge model", "no URL", "for ever", "no folder", "law model"],
 )
 def test_wrong_input_ends_with_a_message(run_dir, solved, capsys, options, problem):
     solved(0, 0)
@@ -156,6 +160,22 @@ def test_wrong_input_ends_with_a_message(run_dir, solved, capsys, options, probl
         status = leaving.code
     assert status == 2
     assert problem in capsys.readouterr().err
+
+
+def test_a_run_that_is_named_by_nothing_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main([""])
+    assert "run_dir: names no path" in capsys.readouterr().err
+
+
+def test_a_run_with_law_is_evaluated_without_it(run_dir, solved, capsys):
+    solved(0, 6)
+    with (run_dir / "config.yaml").open("a", encoding="utf-8") as file:
+        file.write("retriever: dense\nretriever_index: law\nretriever_model: m\nretriever_k: 3\n")
+    options = [str(run_dir), "--sampling", "greedy", "--no-report"]
+    assert main(options) == 2
+    assert "law holds no law corpus" in capsys.readouterr().err
+    assert main([*options, "--retriever", "none"]) == 0
 
 
 def test_a_run_without_held_out_cases_asks_for_some(run_dir, capsys):

@@ -4,7 +4,18 @@ import argparse
 
 import pytest
 
-from data.command import InputError, NoAnswerError, json_object, number, positive, run_command
+from data.command import (
+    InputError,
+    NoAnswerError,
+    json_object,
+    number,
+    option,
+    output_file,
+    output_folder,
+    positive,
+    run_command,
+    seconds,
+)
 
 
 def outcome(work, kept=""):
@@ -55,6 +66,7 @@ def test_an_interrupted_command_that_keeps_nothing_says_no_more_than_that(capsys
         (number(0), "2.5", 2.5),
         (number(0, 1), "1", 1.0),
         (json_object, '{"a": null}', {"a": None}),
+        (option(seconds), "0.5", 0.5),
     ],
 )
 def test_legal_values_are_read(read, text, value):
@@ -73,8 +85,52 @@ def test_legal_values_are_read(read, text, value):
         (number(0, 2), "x", r"in \[0, 2\]"),
         (json_object, "[]", "JSON object"),
         (json_object, "{", "JSON object"),
+        *((option(seconds), text, "seconds above 0, and not infinite") for text in ("0", "-1", "inf", "nan", "x")),
     ],
 )
 def test_other_values_are_refused_with_what_is_legal(read, text, legal):
     with pytest.raises(argparse.ArgumentTypeError, match=legal):
+        read(text)
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A folder with a file and a folder in it, to be in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (output_file(), "file"),
+        (output_file(), "new/deep/file.json"),
+        (output_file(".png", ".svg"), "folder/map.PNG"),
+        (output_folder, "folder"),
+        (output_folder, "new/deep"),
+    ],
+)
+def test_a_path_that_can_be_written_is_taken(places, read, text):
+    assert str(read(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "reason"),
+    [
+        (output_file(), "folder", "must be a file, and folder is a folder"),
+        (output_file(), ".", "must be a file"),
+        (output_file(), "file/figures.json", "would lie in file, which is a file"),
+        (output_file(), "file/deep/figures.json", "would lie in file, which is a file"),
+        (output_file(), "", "names no path"),
+        (output_file(), "x" * 5000, "name too long"),
+        (output_file(".png", ".svg"), "x.gifx", "ends in .png or .svg, got 'x.gifx'"),
+        (output_file(".png", ".svg"), "png", "ends in .png or .svg"),
+        (output_folder, "file", "must be a folder, and file is a file"),
+        (output_folder, "file/out", "would lie in file, which is a file"),
+        (output_folder, " ", "names no path"),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_refused(places, read, text, reason):
+    with pytest.raises(argparse.ArgumentTypeError, match=reason):
         read(text)

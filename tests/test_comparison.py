@@ -139,8 +139,9 @@ def test_a_set_without_its_meta_file_is_told_so(run, tmp_path, capsys, first):
         (["{run}/eval/base/greedy"], "one graded set only"),
         (["{run}", "wandb:a/b/c"], "cannot be compared"),
         (["wandb:{run}", "wandb:{run}"], "no offline run"),
+        (["wandb:", "wandb:{run}"], "wandb: names no run"),
     ],
-    ids=["one set", "set and W&B run", "no W&B run"],
+    ids=["one set", "set and W&B run", "no W&B run", "no name"],
 )
 def test_what_cannot_be_compared_is_said(run, capsys, arguments, message):
     assert main([argument.format(run=run) for argument in arguments]) == 2

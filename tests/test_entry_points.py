@@ -1,5 +1,6 @@
 """What a user meets first: every command tells what it does, at once and without loading an engine."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,27 @@ heavy = sorted({name.partition(".")[0] for name in sys.modules} & set(%r))
 assert not heavy, f"--help loaded {heavy}"
 assert status("--no_such_option", "1") == 2, "a wrong option must end with status 2"
 """
+
+OUTPUTS = [  # of every command that writes where it is told to
+    ("data.build", "--out"), ("data.build", "--json"), ("data.mini", "--out"), ("data.prepare", "--out"),
+    ("data.prepare", "--json"), ("data.retrieve", "index --out"), ("data.retrieve", "search --out"),
+    ("data.retrieve", "evaluate --json"), ("data.view", "--html"), ("eval.agreement", "--out"),
+    ("eval.agreement", "--json"), ("eval.agreement", "--cards"), ("eval.annotate", "export --out"),
+    ("eval.annotate", "import --out"), ("eval.checkpoints", "--out"), ("eval.checkpoints", "--json"),
+    ("eval.compare", "--json"), ("eval.compare", "--latex"), ("eval.errors", "--json"), ("eval.errors", "--latex"),
+    ("eval.errors", "--picture"), ("eval.four_way", "--json"), ("eval.four_way", "--latex"), ("eval.grade", "--out"),
+    ("eval.grade", "--json"), ("eval.report", "--out"), ("eval.report", "--json"), ("eval.report", "--latex"),
+    ("eval.report", "--pictures"), ("eval.solve", "--out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "option"), OUTPUTS)
+def test_where_nothing_can_be_written_is_told_at_once(module, option, capsys):
+    with pytest.raises(SystemExit) as leaving:
+        importlib.import_module(module).main([*option.split(), f"{__file__}/new/x.png"])
+    assert leaving.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{option.split()[-1]}: {__file__}/new/x.png would lie in {__file__}, which is a file" in told
 
 
 @pytest.mark.parametrize("command", COMMANDS)

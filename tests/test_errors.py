@@ -40,6 +40,22 @@ def test_wrong_input_ends_with_a_message(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--picture", "x.gifx"], "--picture: must be a file that ends in .png or .svg or .pdf, got 'x.gifx'"),
+        (["--picture", "."], "--picture: must be a file, and . is a folder"),
+        (["--latex", f"{__file__}/t.tex"], f"--latex: {__file__}/t.tex would lie in {__file__}, which is a file"),
+        (["--json", ""], "--json: names no path"),
+    ],
+)
+def test_a_path_that_cannot_be_written_is_told_before_any_work(capsys, options, problem):
+    with pytest.raises(SystemExit) as leaving:
+        main(["no-such-run", *options])
+    assert leaving.value.code == 2
+    assert problem in capsys.readouterr().err
+
+
 def test_grades_of_a_case_that_has_changed_since_are_refused(tmp_path, capsys):
     run = write_simulated_run(tmp_path, num_cases=3, num_checkpoints=0)
     cases = (run / "simulated_test.jsonl").read_text(encoding="utf-8")

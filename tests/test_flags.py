@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from data.command import InputError
-from eval.flags import add_config_options, config_from, judge_options
+from eval.flags import NOT_OFFERED, add_config_options, add_judge_options, config_from, judge_options
 from rewards.judge import JudgeConfig
 
 
@@ -55,3 +55,14 @@ def test_what_is_not_given_leaves_the_settings_as_they_are(parser):
 def test_what_the_config_refuses_is_the_users_error(parser):
     with pytest.raises(InputError, match="judge_quorum"):
         config_from(JudgeConfig, {"judge": "mini"}, parser.parse_args(["--judge-quorum", "0"]))
+
+
+def test_no_command_offers_what_training_alone_heeds_or_takes_what_is_no_url(capsys):
+    parser = argparse.ArgumentParser()
+    add_judge_options(parser)
+    assert not any("--" + name.replace("_", "-") + " " in parser.format_help() for name in NOT_OFFERED[1:])
+    for wrong, told in (("--judge-preflight", "unrecognized"), ("--judge=ftp://a/v1", "--judge: no URL of an")):
+        with pytest.raises(SystemExit):
+            parser.parse_args([wrong])
+        assert told in capsys.readouterr().err
+    assert parser.parse_args(["--judge", "mini"]).judged_by == "mini"

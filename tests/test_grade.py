@@ -150,6 +150,51 @@ def test_a_judge_that_is_dead_from_the_start_is_told_however_few_the_responses(g
     assert "no such model" in capsys.readouterr().err
 
 
+def test_an_attempt_without_a_verdict_binds_to_nothing(grade, out, capsys):
+    with FakeLLM(in_turn(error(404, "no such model"))) as server:
+        blank = {"doc_id": "사건-9", "response": "", "sample": 1}
+        assert grade([*responses(2), blank], server=server) == 1
+    with FakeLLM(judged_fairly) as server:
+        other = responses(3, text="다른 답")
+        assert grade(other, "--judge-temperature", "0.7", server=server) == 0
+        assert [line["score"] for line in read(out / "grades.jsonl")] == [7.5] * 3
+        assert grade(other, server=server) == 2
+    assert "judge_temperature: 0.7 then, 0.0 now" in capsys.readouterr().err
+
+
+def test_a_file_of_something_else_is_not_taken_for_an_attempt(grade, out, capsys):
+    out.mkdir()
+    write(out / "grades.jsonl", [{"pupil": "a", "grade": 1}])
+    with FakeLLM(judged_fairly) as server:
+        assert grade(responses(), server=server) == 2
+    assert 'line 1: no response: it lacks "doc_id"' in capsys.readouterr().err
+    assert read(out / "grades.jsonl") == [{"pupil": "a", "grade": 1}]
+
+
+def test_how_responses_were_drawn_is_kept_with_their_grades(grade, out, tmp_path, capsys):
+    meta = tmp_path / "responses.meta.json"
+    meta.write_text('{"model": "m", "temperature": 0.0, "request": {"top_p": 0.9, "stop": "x"}}')
+    with FakeLLM(judged_fairly) as server:
+        assert grade(responses(4), server=server) == 0
+        assert json.loads((out / "grades.sampling.json").read_text()) == {"temperature": 0.0, "top_p": 0.9}
+        meta.write_text('{"model": "m", "temperature": 1.0, "request": {"top_p": 0.9}}')
+        assert grade(responses(), server=server) == 2
+        assert "temperature: 0.0 then, 1.0 now" in capsys.readouterr().err
+        assert grade(responses(), "--rejudge", "all", server=server) == 0
+
+
+def test_no_response_is_an_error_that_names_the_file(grade, out, tmp_path, capsys):
+    for options in (["--judge", "mini"], ["--judge", "recorded"], ["--judge", "mini", "--scheme", "likert"]):
+        assert grade([], *options, "--rejudge", "all") == 2
+        assert f"{tmp_path / 'responses.jsonl'} holds no response" in capsys.readouterr().err
+    assert grade([{"doc_id": "다른 사건", "response": ANSWER}], "--judge", "mini") == 2
+    assert f"none of its responses is to a case of {tmp_path / 'cases.jsonl'}" in capsys.readouterr().err
+    failed = {"doc_id": "사건-0", "response": ANSWER, "evaluation_result": {"": None, "1": "error"}}
+    assert grade([failed], "--judge", "recorded") == 2
+    assert "holds no verdicts" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_responses_that_no_judge_can_read_stay_unscored_and_stop_nothing(grade, out, capsys):
     stubborn = {f"({i})" for i in range(9)}
 

@@ -9,7 +9,8 @@ from simulated_run import write_simulated_run
 from data.command import InputError
 from data.jsonl import Appender, write_json
 from data.loading import to_record
-from eval import compare, errors, report
+from eval import compare, errors, four_way, report
+from eval.comparison import check_comparable
 from eval.graded import named, read_inputs
 
 CASE, OTHER = make_case("가합1", "1"), make_case("가합2", "1")
@@ -132,3 +133,75 @@ def test_a_damaged_meta_file_is_one_message(cases, write_set, capsys, command, c
 def test_a_name_without_a_path_is_refused(argument):
     with pytest.raises(InputError, match="names no path"):
         named(argument)
+
+
+def run(command, *arguments):
+    """The exit status, whoever sets it."""
+    try:
+        return command.main([str(argument) for argument in arguments])
+    except SystemExit as leaving:  # argparse's own way
+        return leaving.code
+
+
+@pytest.mark.parametrize("command", [compare, errors, report], ids=["compare", "errors", "report"])
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda line: line[:0], "holds no grade"),
+        (lambda line: line[:50], "holds no grade"),
+        (lambda line: line + line, "line 2: case '가합1': \"sample\" 0 is graded a second time"),
+        (lambda line: line.replace("true", '"yes"'), "line 1: case '가합1': issue '': \"contains_issue\" must be"),
+        (lambda line: line.replace("true", "1e400"), "line 1: case '가합1': issue '': \"contains_issue\" must be"),
+        (lambda line: line[:50] + "\n" + line, "line 1: not JSON"),
+    ],
+    ids=["empty", "cut off", "doubled", "yes", "1e400", "cut within"],
+)
+def test_damaged_grades_are_one_message(cases, write_set, capsys, command, spoil, problem):
+    whole, folder = write_set("whole", make_grade(CASE, "rr")), write_set("one", make_grade(CASE, "rr"))
+    path = folder / "grades.jsonl"
+    path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8")
+    assert run(command, whole, folder, "--cases", cases) == 2
+    told = capsys.readouterr().err
+    assert str(path) in told
+    assert problem in told
+
+
+@pytest.mark.parametrize("command", [compare, errors, report], ids=["compare", "errors", "report"])
+def test_grades_without_a_verdict_are_an_error(cases, write_set, capsys, command):
+    whole, folder = write_set("whole", make_grade(CASE, "rr")), write_set("one", make_grade(CASE, "??"))
+    assert run(command, whole, folder, "--cases", cases) == 2
+    assert f"{folder / 'grades.jsonl'}: none of its 1 grades holds a verdict" in capsys.readouterr().err
+
+
+def test_sets_of_which_no_case_is_scored_in_both_are_not_compared(cases, write_set, capsys):
+    one, other = (write_set(name, make_grade(CASE, verdicts)) for name, verdicts in (("one", "rr"), ("other", "?r")))
+    assert run(compare, one, other, "--cases", cases) == 2
+    assert "no case is scored in both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [compare, four_way, report], ids=["compare", "four_way", "report"])
+def test_sets_that_were_drawn_in_different_ways_are_refused(cases, write_set, tmp_path, capsys, command):
+    folders = [write_set(name, make_grade(CASE, "rr")) for name in ("a", "b", "c", "d")]
+    sets = [f"{folder.name}={folder}" for folder in (folders if command is four_way else folders[:2])]
+    options = ["--cases", cases, *(["--out", tmp_path / "page.html"] if command is report else [])]
+    write_json(folders[0] / "grades.sampling.json", {"temperature": 0.0})
+    assert run(command, *sets, *options) == 0  # of the second nobody knows
+    write_json(folders[1] / "responses.meta.json", {"temperature": 1.0, "max_tokens": 9})
+    assert run(command, *sets, *options) == 2
+    told = capsys.readouterr().err
+    assert "a and b were not sampled alike: temperature (0.0 and 1.0)" in told
+    assert "--temperature" in told
+    write_json(folders[1] / "grades.sampling.json", {"temperature": 0})  # counts before what lies there besides
+    assert run(command, *sets, *options) == 0
+    write_json(folders[1] / "grades.sampling.json", {"temperature": 0, "top_p": 0.9})
+    assert run(command, *sets, *options) == 2
+    assert "top_p (None and 0.9)" in capsys.readouterr().err
+
+
+def test_where_the_first_set_does_not_tell_the_others_are_held_against_each_other(cases, write_set):
+    folders = [write_set(name, make_grade(CASE, "rr")) for name in ("a", "b", "c", "d")]
+    for folder, temperature in zip(folders[1:3], (0.0, 1.0), strict=True):
+        write_json(folder / "grades.sampling.json", {"temperature": temperature})
+    inputs = read_inputs([f"{folder.name}={folder}" for folder in folders], cases)
+    with pytest.raises(InputError, match="b and c were not sampled alike"):
+        check_comparable(inputs.sets)

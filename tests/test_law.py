@@ -12,13 +12,13 @@ from data.law import (
     case_passages,
     check_no_leak,
     known_laws,
-    law_file_passages,
     own_documents,
     passage_of,
     read_corpus,
     to_documents,
     write_corpus,
 )
+from data.law_file import MAX_CHARS, law_file_passages
 
 UNJUST = "법률상 원인 없이 타인의 재산으로 이익을 얻은 자는 그 이익을 반환하여야 한다."
 DEPOSIT = "보증금은 임차인의 모든 채무를 담보하므로 목적물을 돌려받을 때 그 채무액이 당연히 공제된다"
@@ -123,12 +123,30 @@ def test_laws_of_a_users_own_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "row", [{}, {"text": " "}, {"text": 1}, {"text": "가", "kind": "poem"}, {"text": "가", "citation": 1}]
+    ("row", "problem"),
+    [
+        ({}, "key 'text' is missing or empty"),
+        ({"text": " "}, "key 'text' is missing or empty"),
+        ({"text": None}, "key 'text' must be a string, got 'None'"),
+        ({"text": 1}, "key 'text' must be a string, got '1'"),
+        ({"text": ["가"]}, "key 'text' must be a string"),
+        ({"text": "가", "kind": "poem"}, "key 'kind' must be one of statute, precedent, principle, got 'poem'"),
+        ({"text": "가", "kind": ["statute"]}, "key 'kind' must be one of"),
+        ({"text": "가", "citation": 1}, "key 'citation' must be a string, got '1'"),
+        ({"text": "가", "citation": []}, "key 'citation' must be a string"),
+        ({"text": UNJUST + "\ud83d"}, "key 'text' holds half a surrogate pair"),
+        ({"text": UNJUST, "citation": "\udfff"}, "key 'citation' holds half a surrogate pair"),
+        ({"text": UNJUST + "\0"}, "key 'text' holds a NUL character"),
+        ({"text": UNJUST, "citation": "\0"}, "key 'citation' holds a NUL character"),
+        ({"text": "가" * (MAX_CHARS["text"] + 1)}, "key 'text' has 100,001 characters, the most are 100,000"),
+        ({"text": UNJUST, "citation": "가" * (MAX_CHARS["citation"] + 1)}, "key 'citation' has 1,001 characters"),
+    ],
 )
-def test_a_line_that_is_no_law_is_named(tmp_path, row):
+def test_a_line_that_is_no_law_is_named(tmp_path, row, problem):
     path = tmp_path / "laws.jsonl"
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    with pytest.raises(JsonlError, match="line 1"):
+    rows = [{"citation": "민법 제741조", "text": UNJUST}, row]
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    with pytest.raises(JsonlError, match=rf"laws\.jsonl, line 2: no law: {problem}"):
         list(law_file_passages(path))
 
 

@@ -9,8 +9,10 @@ from simulated_raters import write_lines
 
 from data.cases import Case, Issue
 from data.endpoint import Reply, Unusable
+from data.jsonl import JsonlError
 from data.store import Store
 from eval.grade import main
+from eval.likert import read_likert
 from rewards.judge import JudgeConfig, load_judge
 from rewards.likert import Likert, LikertJudge, parse, render
 
@@ -159,3 +161,13 @@ def test_the_mini_judge_gives_no_likert_grades(tmp_path, capsys):
     ]
     assert main([*command, "--scheme", "likert", "--judge", "mini"]) == 2
     assert "--judge URL" in capsys.readouterr().err
+
+
+def test_a_grade_that_stands_there_twice_is_named(tmp_path):
+    record = {"doc_id": "사건-1", "response": "답", "model": "m", "judge": "j", "likert": 7}
+    failed = record | {"likert": None}
+    path = write_lines(tmp_path / "likert.jsonl", [failed, record])  # asked for again
+    assert [grade.likert.score for grade in read_likert(path)] == [7]
+    path = write_lines(tmp_path / "likert.jsonl", [record, record | {"model": "other"}, record])
+    with pytest.raises(JsonlError, match="line 3: case '사건-1': \"sample\" 0 is graded a second time"):
+        read_likert(path)

@@ -73,6 +73,20 @@ def test_a_folder_of_grades_is_one_rater(tmp_path):
     assert {item.generator for item in read_rater(str(tmp_path / "judge"), {}).marks} == {"gpt", "gemma"}
 
 
+def test_one_response_in_two_files_of_a_rater_is_refused(tmp_path):
+    for sampling in ("greedy", "t1"):
+        (tmp_path / "base" / sampling).mkdir(parents=True)
+        write(tmp_path / "base" / sampling / "grades.jsonl", GRADE)
+    with pytest.raises(InputError, match=r"greedy/grades\.jsonl and .*t1/grades\.jsonl both mark gpt's response"):
+        read_rater(str(tmp_path), {})
+
+
+def test_a_stored_score_must_be_a_number(tmp_path):
+    path = write(tmp_path / "a.jsonl", GRADE | {"score": float("inf")})
+    with pytest.raises(JsonlError, match="line 1: case '사건-1': \"score\" must be a number, got Infinity"):
+        read_rater(str(path), {})
+
+
 def test_names_in_another_unicode_form_are_the_same_names(tmp_path):
     file = write(tmp_path / "a.jsonl", GRADE | {"doc_id": unicodedata.normalize("NFD", "사건-1")})
     assert list(read_rater(str(file), {}).marks) == [ITEM]

@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from data.cases import Case, Issue
+from data.command import InputError
 from data.endpoint import Endpoint, EndpointError
 from data.replicas import BREAK_AFTER, Breaker, by_affinity, split_urls
 from rewards.judge import JudgeConfig, judge_batch, load_judge
@@ -33,6 +34,33 @@ async def ask(endpoint, text):
 )
 def test_urls_are_a_list_or_a_text_with_commas(value):
     assert split_urls(value) == ("http://a/v1", "http://b/v1")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "localhost:8000", "ftp://a/v1", "file:///v1", "http://", "http://:8000/v1"),
+        *(
+            "http://a:port/v1",
+            "http://a:70000/v1",
+            "http://[::1/v1",
+            "http://a b/v1",
+            "http://a/v1,",
+            "http://a/v1\x00",
+        ),
+        ["http://a/v1", "ftp://b/v1"],
+    ],
+)
+def test_what_is_no_url_of_an_endpoint_is_refused(value):
+    with pytest.raises(InputError, match=r"no URL of an endpoint: .*; it must look like http://HOST:PORT/v1"):
+        split_urls(value)
+
+
+def test_a_refused_url_is_told_without_its_secrets():
+    for url in ("ftp://user:secret@a/v1?key=secret", "http://user:secret@[::1/v1?key=secret"):
+        with pytest.raises(InputError) as raised:
+            split_urls(url)
+        assert "secret" not in str(raised.value)
 
 
 def test_texts_are_spread_evenly_and_only_those_of_a_lost_server_move():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from data.cases import Case, Issue
 from data.command import InputError
 from data.jsonl import Appender, JsonlError
-from eval.pins import SettingsError, pin_settings, set_aside
+from eval.pins import SettingsError, pin_settings, sampling_of, set_aside
+from eval.raters import read_rater
 from eval.results import (
     Grade,
     Response,
@@ -185,6 +186,87 @@ def test_parts_of_a_wrong_type_are_named_by_line_and_key(write, parts, problem):
     right = grade({"": RIGHT, "1": RIGHT, "2": ABSENT}).to_record()
     with pytest.raises(JsonlError, match=rf"grades\.jsonl, line 2: .*{problem}"):
         read_grades(write(right, right | {"parts": parts}, name="grades.jsonl"), {CASE.id: CASE})
+
+
+RIGHT_ONE = {"contains_issue": True, "correct_conclusion": 0.5, "rationales": None}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "problem"),
+    [
+        ("yes", 'the verdict must be an object or null, got "yes"'),
+        ([], r"the verdict must be an object or null, got \[\]"),
+        ({}, '"contains_issue" must be true, false or a number in .*, got null'),
+        (RIGHT_ONE | {"contains_issue": "yes"}, '"contains_issue" must be true, false or a number in .*, got "yes"'),
+        (RIGHT_ONE | {"correct_conclusion": None}, '"correct_conclusion" must be .*, got null'),
+        (RIGHT_ONE | {"correct_conclusion": float("inf")}, '"correct_conclusion" must be .*, got Infinity'),
+        (RIGHT_ONE | {"correct_conclusion": float("nan")}, '"correct_conclusion" must be .*, got NaN'),
+        (RIGHT_ONE | {"correct_conclusion": 10**400}, '"correct_conclusion" must be .*, got 1000'),
+        (RIGHT_ONE | {"correct_conclusion": -1}, '"correct_conclusion" must be .*, got -1'),
+        (RIGHT_ONE | {"rationales": ["근거"]}, '"rationales" must be a text or null'),
+    ],
+)
+def test_a_verdict_of_a_wrong_type_is_named_by_line_case_issue_and_key(write, verdict, problem):
+    right = grade({"": RIGHT, "1": RIGHT, "2": ABSENT}).to_record()
+    wrong = right | {"sample": 1, "evaluation_result": {"": RIGHT_ONE, "1": verdict, "2": None}}
+    path = write(right, wrong, name="grades.jsonl")
+    with pytest.raises(JsonlError, match=rf"grades\.jsonl, line 2: case '사건-1': issue '1': {problem}"):
+        read_grades(path, {CASE.id: CASE})
+    with pytest.raises(JsonlError, match="line 2: case '사건-1': issue '1'"):  # as recorded verdicts too
+        read_responses(path)
+    with pytest.raises(JsonlError, match="line 2: case '사건-1': issue '1'"):
+        read_rater(str(path), {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("judge", 1), ("judge", None), ("model", ["m"]), ("reasoning", {}), ("prompt_id", 7)]
+)
+def test_other_keys_of_a_wrong_type_are_named_by_line_case_and_key(write, key, value):
+    right = grade({"": RIGHT, "1": RIGHT, "2": ABSENT}).to_record()
+    with pytest.raises(JsonlError, match=f"line 1: case '사건-1': \"{key}\" must be a text"):
+        read_grades(write(right | {key: value}), {CASE.id: CASE})
+
+
+def test_a_grade_that_stands_there_twice_is_named(write):
+    one, half = grade({"": RIGHT, "1": RIGHT, "2": ABSENT}), grade({"": RIGHT, "1": None, "2": ABSENT})
+    for first, second in ((one, one), (one, half), (half, half)):
+        path = write(first.to_record(), grade(one.judgments, sample=1).to_record(), second.to_record())
+        for read in (lambda: read_grades(path, {CASE.id: CASE}), lambda: read_rater(str(path), {})):  # noqa: B023
+            with pytest.raises(JsonlError, match="line 3: case '사건-1': \"sample\" 0 is graded a second time"):
+                read()
+    path = write(half.to_record(), one.to_record())  # a verdict that was missing was asked for again
+    assert read_grades(path, {CASE.id: CASE})["사건-1", 0] == one
+
+
+def test_a_line_that_a_killed_writer_left_is_as_if_never_written(write):
+    path = write(*(grade({"": RIGHT, "1": RIGHT, "2": ABSENT}, sample=sample).to_record() for sample in (0, 1)))
+    path.write_bytes(path.read_bytes()[:-9])
+    assert list(read_grades(path, {CASE.id: CASE})) == [("사건-1", 0)]
+
+
+def test_settings_that_nothing_was_made_with_bind_nobody(tmp_path):
+    path = tmp_path / "responses.meta.json"
+    pin_settings(path, {"temperature": 0.0})
+    pin_settings(path, {"temperature": 1.0}, is_begun=False)
+    assert json.loads(path.read_text()) == {"temperature": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "sampling"),
+    [
+        ({"temperature": 0.0, "max_tokens": 9, "request": {}}, {"temperature": 0.0}),
+        ({"temperature": 0.0, "request": {"temperature": 0.7, "top_k": 5}}, {"temperature": 0.7, "top_k": 5}),
+        ({"temperature": 1.0}, {"temperature": 1.0}),
+        ({"temperature": 1.0, "request": {"temperature": None, "top_p": 0.9}}, None),  # the endpoint's own
+        ({"judge": "mini"}, None),
+        (None, None),
+    ],
+)
+def test_how_responses_were_drawn_is_read_off_their_settings(tmp_path, settings, sampling):
+    path = tmp_path / "responses.meta.json"
+    if settings is not None:
+        path.write_text(json.dumps(settings))
+    assert sampling_of(path) == sampling
 
 
 def test_set_aside_keeps_every_earlier_one(tmp_path):

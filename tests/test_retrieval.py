@@ -1,6 +1,7 @@
 """Searches over a law corpus, on real libraries; the commands around them."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from tiny_encoder import write_encoder
 
 from data.cases import Case, Claim, Issue
-from data.contexts import RetrievalConfig, contexts_for, drop_some, fit, rank_documents
+from data.contexts import RetrievalConfig, contexts_for, drop_some, fit, heeded, rank_documents
 from data.law import Document, LawError, passage_of, write_corpus
 from data.records import to_record
-from data.retrieval import best, build_bm25, build_dense, fuse, hybrid, morphemes, open_bm25, open_dense
+from data.retrieval import best, build_bm25, build_dense, dense_stamp, fuse, hybrid, morphemes, open_bm25, open_dense
 from data.retrieve import main
 
 LAWS = [
@@ -180,6 +181,16 @@ def test_dropout_takes_the_law_of_the_same_cases_whoever_else_there_is():
         ({"retriever": "dense", "retriever_index": "x"}, "retriever_model must be set"),
         ({"retriever_query": "poem"}, "question, claims"),
         ({"retriever_k": 0}, "at least 1"),
+        (
+            {"retriever": "bm25", "retriever_index": "x", "retriever_model": "m"},
+            "retriever_model has no effect with retriever bm25: take retriever dense or hybrid, or leave it out",
+        ),
+        ({"retriever": "gold", "retriever_index": "x"}, "retriever_index has no effect with retriever gold"),
+        ({"retriever": "gold", "retriever_k": 3}, "retriever_k has no effect with retriever gold"),
+        (
+            {"retriever_index": "x", "retriever_tokenizer": "t"},
+            "retriever_index has no effect with retriever none, nor has retriever_tokenizer: take retriever bm25 or",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(options, message):
@@ -270,12 +281,46 @@ def test_a_damaged_index_is_named(folder, corpus, tmp_path, name, content):
         open_bm25(corpus, tmp_path / "law")
 
 
-@pytest.mark.parametrize("num_kept", [0, 1])
-def test_a_damaged_file_of_contexts_is_named(folder, tmp_path, num_kept):
+@pytest.mark.parametrize("key", ["stamp", "vectors"])
+def test_a_damaged_index_by_meaning_is_named(corpus, tmp_path, key):
+    about = {"stamp": corpus.stamp, "model": "m", "vectors": "v"}
+    (tmp_path / "dense-m").mkdir()
+    (tmp_path / "dense-m" / "about.json").write_text(json.dumps(about))
+    assert dense_stamp(corpus, tmp_path, "m") == "v"
+    del about[key]
+    (tmp_path / "dense-m" / "about.json").write_text(json.dumps(about))
+    with pytest.raises(LawError, match=f"dense-m is damaged \\('{key}'\\): index again"):
+        dense_stamp(corpus, tmp_path, "m")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda lines: lines[:0], r"line 1: \"stamp\" is None, of another corpus"),
+        (lambda lines: lines[:1], "line 2: case '임금' has no line: the file ends too early"),
+        (lambda lines: [*lines[:1], lines[1][:9]], "line 2: case '임금' has no line: the file ends too early"),
+        (lambda lines: [lines[0], "{\n", lines[1]], "line 2: not JSON"),
+        (lambda lines: [lines[0], '{"doc_id": ["임금"], "laws": []}\n'], 'line 2: "doc_id" must be the id of a case'),
+        (lambda lines: [lines[0], '{"doc_id": "임금", "laws": {}}\n'], "case '임금': \"laws\" must be a list, got {}"),
+        (lambda lines: [lines[0], '{"doc_id": "임금"}\n'], "case '임금': \"laws\" must be a list, got null"),
+        (lambda lines: [lines[0], '{"doc_id": "임금", "laws": [[1]]}\n'], r"\"laws\" has \[1\], which the corpus"),
+        (lambda lines: [lines[0], '{"doc_id": "임금", "laws": ["민법 제1조"]}\n'], 'has "민법 제1조", which'),
+        (lambda lines: [*lines, lines[1]], "line 3: case '임금' stands there twice"),
+    ],
+    ids=["empty", "one line", "cut off", "no JSON", "id", "object", "none", "list in list", "unknown", "twice"],
+)
+def test_a_damaged_file_of_contexts_is_named(folder, tmp_path, spoil, problem):
     shutil.copytree(folder, tmp_path / "law", ignore=shutil.ignore_patterns("contexts"))
     contexts_for([WAGES], bm25(tmp_path / "law", retriever_k=1), held_out=True)
     (path,) = (tmp_path / "law" / "contexts").iterdir()
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join(lines[:num_kept]), encoding="utf-8")
-    with pytest.raises(LawError, match="delete it"):
+    path.write_text("".join(spoil(path.read_text(encoding="utf-8").splitlines(keepends=True))), encoding="utf-8")
+    with pytest.raises(LawError, match=f"{re.escape(str(path))}, .*{problem}.*delete it"):
         contexts_for([WAGES], bm25(tmp_path / "law", retriever_k=1), held_out=True)
+
+
+def test_of_a_runs_settings_those_count_that_another_retriever_heeds():
+    settings = {"retriever": "dense", "retriever_model": "m", "retriever_index": "x", "retriever_k": 3}
+    assert heeded(settings) == settings
+    assert heeded(settings, "bm25") == {"retriever": "bm25", "retriever_index": "x", "retriever_k": 3}
+    assert heeded(settings, "none") == {"retriever": "none"}
+    assert heeded({}) == {"retriever": "none"}

@@ -145,6 +145,17 @@ def test_other_settings_are_refused_by_name(solve, capsys):
         assert solve(server, "--temperature", "1", out="sampled.jsonl") == 0
 
 
+def test_an_attempt_that_got_no_response_binds_to_no_settings(solve, tmp_path, capsys):
+    with FakeLLM(in_turn(error(401, "no such key"))) as server:
+        assert solve(server) == 1
+        assert solve(server, "--temperature", "0.5") == 1
+    with FakeLLM(in_turn(completion("답"))) as server:
+        assert solve(server, "--temperature", "1", "--limit", "1") == 0
+        assert solve(server) == 2
+    assert "temperature: 1.0 then, 0.0 now" in capsys.readouterr().err
+    assert json.loads((tmp_path / "responses.meta.json").read_text(encoding="utf-8"))["temperature"] == 1
+
+
 def test_a_changed_case_is_not_taken_for_answered(solve, cases, capsys):
     with FakeLLM(in_turn(completion("답"))) as server:
         solve(server)
@@ -174,12 +185,20 @@ def test_concurrency_is_limited(solve):
     [
         (["--cases", "no-such-file.jsonl"], "no-such-file"),
         (["--base-url", "localhost:8000"], "no URL"),
+        (["--base-url", "ftp://localhost:8000/v1"], "no URL of an endpoint: 'ftp://localhost:8000/v1'"),
+        (["--timeout-s", "inf"], "must be a number of seconds above 0, and not infinite"),
+        (["--timeout-s", "nan"], "must be a number of seconds above 0"),
+        (["--retriever", "gold", "--retriever-model", "x"], "retriever_model has no effect with retriever gold"),
+        (["--retriever-index", "law"], "retriever_index has no effect with retriever none"),
         (["--concurrency", "0"], "at least 1"),
         (["--temperature", "-1"], "[0, 2]"),
         (["--request", "[]"], "--request"),
         (["--base-url", "https://example.org/v1", "--api-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
     ],
-    ids=["no file", "no URL", "no worker", "temperature", "request", "no key"],
+    ids=[
+        *("no file", "no URL", "ftp", "for ever", "no number", "law model", "law index"),
+        *("no worker", "temperature", "request", "no key"),
+    ],
 )
 def test_wrong_input_ends_with_a_message(solve, capsys, options, problem):
     with FakeLLM(in_turn(completion("답"))) as server:
