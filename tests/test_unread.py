@@ -7,7 +7,7 @@ from train.checks import find_conflicts
 from train.config import OWN
 from train.keys import known_options
 from train.options import UNKNOWN
-from train.unread import find_unread
+from train.unread import find_unread, idled
 
 OPTIONS = known_options(OWN)
 DEFAULTS = {name: None if option.default is UNKNOWN else option.default for name, option in OPTIONS.items()}
@@ -16,7 +16,7 @@ MINI = {"judge": "mini"}
 
 def unread(**changes):
     changed = {name for name, value in changes.items() if value != DEFAULTS[name]}
-    return list(find_unread(DEFAULTS | changes, changed))
+    return [one.problem for one in find_unread(DEFAULTS | changes, changed)]
 
 
 def test_the_defaults_are_no_settings():
@@ -89,3 +89,25 @@ def test_every_key_of_a_judge_over_a_network_is_told_of_the_exact_one():
     }
     kept = {"judge", "judge_preflight", "judge_deadline_s", "judge_quorum"}
     assert told == set(names) - {EVAL_PREFIX + name for name in kept}
+
+
+@pytest.mark.parametrize(
+    ("overridden", "changes", "dropped"),
+    [
+        ({"reward"}, {"coverage_floor": 0.4, "reward": "legit"}, {"coverage_floor"}),
+        ({"reward", "coverage_floor"}, {"coverage_floor": 0.4, "reward": "legit"}, set()),  # refused, as in a YAML
+        ({"seed"}, {"coverage_floor": 0.4, "reward": "legit"}, set()),
+        (
+            {"retriever"},
+            {"retriever": "none", "retriever_index": "law", "retriever_k": 3, "retriever_dropout": 0.3},
+            {"retriever_index", "retriever_k", "retriever_dropout"},
+        ),
+        ({"retriever"}, {"retriever": "bm25", "retriever_model": "m", "retriever_k": 3}, {"retriever_model"}),
+        ({"judge"}, {**MINI, "judge_model": "m", "judge_votes": 3}, {"judge_model", "judge_votes"}),
+        ({"reward"}, {"reward": "legit", "reward_weights": [1.0, 1.0, 1.0]}, {"reward_weights"}),
+        ({"use_vllm"}, {"use_vllm": False, "parity_tolerance": 0.2, "seed": 7}, {"parity_tolerance"}),
+    ],
+)
+def test_a_switch_on_the_command_line_drops_what_it_makes_idle_in_the_yaml(overridden, changes, dropped):
+    changed = {name for name, value in changes.items() if value != DEFAULTS[name]}
+    assert idled(DEFAULTS | changes, changed, overridden) == dropped

@@ -29,20 +29,25 @@ _TRACKERS = ("wandb", "trackio")
 
 def find_conflicts(values: Mapping[str, Any], options: Mapping[str, Option], num_processes: int) -> list[str]:
     """What is impossible about a configuration, each with what would be right; `values` has every key."""
-    known = {name: option.default for name, option in options.items() if option.default is not UNKNOWN}
-    changed = {name for name, default in known.items() if values[name] != default}
+    changed = changed_from(values, options)
     rules: tuple[Callable[[], Iterator[str]], ...] = (
         lambda: _required(values),
         lambda: _numbers(values),
         lambda: _batch(values, num_processes),
         lambda: _sampling(values),
         lambda: _reward(values),
-        lambda: find_unread(values, changed),
+        lambda: (one.problem for one in find_unread(values, changed)),
         lambda: _evaluation(values),
         lambda: _checkpoints(values, num_processes),
         lambda: _engine(values, num_processes),
     )
     return [problem for rule in rules for problem in rule()]
+
+
+def changed_from(values: Mapping[str, Any], options: Mapping[str, Option]) -> set[str]:
+    """The keys whose values are not their defaults."""
+    known = {name: option.default for name, option in options.items() if option.default is not UNKNOWN}
+    return {name for name, default in known.items() if values[name] != default}
 
 
 def _required(values: Mapping[str, Any]) -> Iterator[str]:

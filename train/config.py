@@ -14,7 +14,7 @@ from rewards.judge_card import verdict_settings
 from rewards.judge_config import EVAL_PREFIX, JudgeConfig, eval_judge_settings
 from rewards.schemes import SCHEMES, RewardConfig
 from train.alert_rules import AlertConfig
-from train.checks import find_conflicts
+from train.checks import changed_from, find_conflicts
 from train.curriculum import CurriculumConfig
 from train.evaluation import EvaluationConfig
 from train.keys import known_options, nested_problems
@@ -22,6 +22,7 @@ from train.layout import ClusterConfig
 from train.options import UNKNOWN, Option, suggest
 from train.parity import ParityConfig
 from train.rollout import RolloutConfig
+from train.unread import idled
 from train.yaml_file import ConfigError, flat_yaml, read_flat_yaml, read_value
 
 
@@ -171,7 +172,13 @@ def read_settings(
     problems += [f"{where[name]}: {problem}" for name in given for problem in nested_problems(name, given[name])]
     if problems:
         raise ConfigError(problems)
-    return _settings(given, options, where, num_processes)
+    idle = idled(_all(given, options), changed_from(_all(given, options), options), overrides.keys())
+    return _settings({name: given[name] for name in given if name not in idle}, options, where, num_processes)
+
+
+def _all(given: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
+    defaults = {name: None if option.default is UNKNOWN else option.default for name, option in options.items()}
+    return {**defaults, **given}
 
 
 def _settings(
@@ -180,8 +187,7 @@ def _settings(
     where: Mapping[str, str],
     num_processes: Callable[[Mapping[str, Any]], int],
 ) -> Settings:
-    defaults = {name: None if option.default is UNKNOWN else option.default for name, option in options.items()}
-    values = {**defaults, **given}
+    values = _all(given, options)
     problems = find_conflicts(values, options, num_processes(values))
     scheme = SCHEMES[values["reward"]]
     if given.get("multi_objective_aggregation", scheme.aggregation) != scheme.aggregation:
