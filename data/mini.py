@@ -139,7 +139,7 @@ def _under_local_law(
     statute = ": ".join(book.ordinance(town, kind.name))
     local = tuple(replace(issue, statute=statute) if issue.id == settled else issue for issue in issues)
     told_facts = [fact or old if issue.id == settled else old for issue, old in zip(issues, facts, strict=True)]
-    return local, [f"{town}시에서 있은 일이다.", *told_facts]
+    return local, [f"{town}시에서 있은 일이고, {town}시 조례를 따른다.", *told_facts]
 
 
 def _draw_tree(rng: random.Random, kind: Kind, target: Outcome, needed: Collection[str] = ()) -> tuple[LegalIssue, ...]:
