@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from data.command import InputError
 from data.jsonl import Appender, JsonlError, read_jsonl
 
 
@@ -21,7 +22,7 @@ class Store:
     memory, about 1 KB each.
 
     Raises:
-        JsonlError: a damaged line of a file, by name and number.
+        InputError: it is a file; JsonlError: a damaged line of a file, by name and number.
         OSError: the folder cannot be made or read; better now than after the first paid call.
 
     >>> import tempfile
@@ -39,7 +40,10 @@ class Store:
         self._read_sizes: dict[Path, int] = {}
         self._writer: Appender | None = None
         self._writer_pid = 0
-        self.path_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path_dir.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError(f"{path_dir}: answers are stored in a folder, and this is a file") from error
         self.refresh()
 
     @staticmethod

@@ -48,6 +48,8 @@ def weight_files(directory: Path) -> Iterator[Path]:
         shards = set(json.loads((directory / _INDEX).read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{_INDEX} is damaged ({type(error).__name__}: {error})") from error
+    if not shards or not all(isinstance(shard, str) for shard in shards):
+        raise ValueError(f"{_INDEX} is damaged: its weight_map must name files")
     yield from (directory / shard for shard in sorted(shards))
 
 
@@ -77,7 +79,7 @@ def _safetensors_damage(path: Path) -> str | None:
 def _json_damage(path: Path) -> str | None:
     text = path.read_bytes()
     try:
-        json.loads(text)
+        json.loads(text.decode("utf-8"))  # as whoever loads it will read it
     except (ValueError, RecursionError) as error:
         return f"is no JSON ({error})" if text.strip() else "is empty"
     return None

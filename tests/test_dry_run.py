@@ -1,13 +1,18 @@
 """What costs nothing is looked at before cases and tokenizers are read: no torch in these runs."""
 
+import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from data.mini import generate
 from tests.fake_llm_server import FakeLLM, verdict
+from tests.tiny_policy import write_policy
 from tests.whole_checkpoint import write_checkpoint
 
 ROOT = Path(__file__).parents[1]
@@ -68,3 +73,36 @@ def test_resuming_where_nothing_is_says_that_the_run_begins_anew(start, tmp_path
     assert line not in start(NOBODY, *resume[2:]).stderr
     write_checkpoint(tmp_path / "run", 3)
     assert line not in start(NOBODY, *resume).stderr
+
+
+def test_the_other_ranks_leave_it_to_rank_0_to_tell_what_all_have_found(start, tmp_path):
+    """A launcher ends all processes as soon as one has ended, and rank 0 has asked the judge before it is as far."""
+    start(NOBODY)  # writes the YAML
+    command = [sys.executable, str(ROOT / "train/grpo.py"), "run.yaml", "--judge_preflight", "false"]
+    environ = {**os.environ, "WORLD_SIZE": "2"}
+    pipes = {"cwd": tmp_path, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environ | {"RANK": "1"}, **pipes) as other:
+        time.sleep(5)  # it needs less than two to find out
+        first = subprocess.run(command, env=environ | {"RANK": "0"}, **pipes)
+        assert first.returncode == 2
+        assert "nowhere.jsonl" in first.stderr
+        assert other.poll() is None
+        other.terminate()
+        assert other.communicate(timeout=30)[1] == ""
+
+
+@pytest.mark.slow
+def test_what_only_trl_objects_to_stops_a_dry_run_too(tmp_path):
+    write_policy(tmp_path / "base", max_length=4096)
+    for split in ("train", "test"):
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in generate(0, split, 8)]
+        (tmp_path / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    keys = {"eval_strategy": "steps", "eval_steps": "7", "save_steps": "20", "load_best_model_at_end": "true",
+            "cases": "train.jsonl", "eval_cases": "test.jsonl", "model_name_or_path": "base", "output_dir": "run",
+            "vllm_max_model_length": "4096", "dry_run": "true"}  # fmt: skip
+    options = [word for name, value in keys.items() for word in (f"--{name}", value)]
+    command = [sys.executable, str(ROOT / "train/grpo.py"), str(ROOT / "configs/smoke.yaml"), *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "round multiple of the evaluation steps" in done.stderr
+    assert "Traceback" not in done.stderr

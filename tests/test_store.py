@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from data.command import InputError
 from data.jsonl import JsonlError
 from data.store import Store
 
@@ -91,7 +92,7 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, line):
 
 def test_a_store_where_no_folder_can_be_is_refused_before_anything_is_paid(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(OSError, match="taken"):
+    with pytest.raises(InputError, match="taken: answers are stored in a folder, and this is a file"):
         Store(tmp_path / "taken")
 
 

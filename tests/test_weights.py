@@ -62,5 +62,12 @@ def test_all_shards_must_be_there(tmp_path):
     index.write_text(json.dumps({"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}))
     write_safetensors(checkpoint / "one.safetensors", 1.0)
     assert damage_of_weights(checkpoint) == "two.safetensors is missing"
-    index.write_text("[]")
-    assert damage_of_weights(checkpoint).startswith("model.safetensors.index.json is damaged")
+    for damaged in ("[]", '{"weight_map": {}}', '{"weight_map": {"a": 5}}', '{"weight_map": {"a": 5, "b": "x"}}'):
+        index.write_text(damaged)
+        assert damage_of_weights(checkpoint).startswith("model.safetensors.index.json is damaged"), damaged
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_json_that_its_reader_could_not_read_is_told(tmp_path, encoding):
+    (tmp_path / "trainer_state.json").write_text('{"global_step": 1}', encoding=encoding)
+    assert damage_of(tmp_path / "trainer_state.json").startswith("trainer_state.json is no JSON (")

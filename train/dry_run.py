@@ -32,7 +32,7 @@ def dry_run(
     judge: Judge | MiniJudge,
     eval_judge: Judge | MiniJudge | None = None,
 ) -> None:
-    """Print the resolved configuration and the plan; check tokenizer, prompts and judge.
+    """Print the resolved configuration and the plan; check tokenizer, prompts, what TRL objects to, and the judge.
 
     Raises:
         ConfigError: what would stop the run.
@@ -57,6 +57,7 @@ def dry_run(
         settings["max_completion_length"],
     )
     print(f"prompts: at most {longest:,} tokens, completions at most {settings['max_completion_length']:,}")
+    settings.trl_configs()
     print(try_judge(judge, [*cases, *eval_cases], tokenizer, settings["max_completion_length"]))
     if eval_judge and settings.eval_judge != settings.judge:
         print("of evaluations: " + try_judge(eval_judge, eval_cases, tokenizer, settings["max_completion_length"]))

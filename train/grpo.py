@@ -34,7 +34,7 @@ from train.inputs import (
 from train.parity import ParityError
 from train.plan import plan_step
 from train.rollout import EarlyStart, Watch, ignore
-from train.stopping import STATUS, Preempted, Stopping, leave
+from train.stopping import STATUS, Preempted, Stopping, leave, wait_for_rank_0
 from train.tracking import start_tracking
 
 NUM_PARITY_PROMPTS = 8
@@ -166,8 +166,9 @@ if __name__ == "__main__":
     try:
         main(read_settings(sys.argv[1:]))
     except InputError as error:
-        if rank == "0":  # the others find the same
-            print(error, file=sys.stderr)
+        if rank != "0":  # it finds the same, and a launcher ends all as soon as one has ended
+            wait_for_rank_0()
+        print(error, file=sys.stderr)
         sys.exit(2)
     except AlertStop as error:
         print(f"stopped by alerts: {error}. See docs/reward-hacking.md", file=sys.stderr)
