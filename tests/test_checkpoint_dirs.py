@@ -71,6 +71,12 @@ def test_a_damaged_checkpoint_is_told_with_the_one_to_go_on_from(tmp_path, name,
     assert f"no other in {tmp_path} is whole" in why_not_resume(tmp_path, "latest", with_optimizer=True)
 
 
+def test_a_run_named_for_a_checkpoint_is_told_by_what_it_is(tmp_path):
+    write_checkpoint(tmp_path / "run", 9)
+    why = why_not_resume(tmp_path / "run", str(tmp_path / "run"), with_optimizer=True)
+    assert why == f"{tmp_path}/run is a run's folder, not a checkpoint: name one of its checkpoints, or latest"
+
+
 def test_a_checkpoint_of_weights_alone_needs_no_optimiser(tmp_path):
     path = write_checkpoint(tmp_path, 3)
     (path / "optimizer.pt").unlink()

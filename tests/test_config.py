@@ -196,7 +196,7 @@ def test_a_rule_on_exploitation_needs_two_judges(write):
         "alerts": ["stop if eval_exploitation > 0.3"],
     }
     (problem,) = problems(write(**evaluated))
-    assert "where evaluations have another judge than training: set eval_judge_model" in problem
+    assert "where evaluations have another judge than training: set another eval_judge or eval_judge_model" in problem
     two = {"eval_judge": "endpoint", "eval_judge_base_url": "http://a/v1", "eval_judge_model": "b"}
     assert read_settings([write(**evaluated, **two)]).alerts.rules()[0].metric == "eval_exploitation"
 

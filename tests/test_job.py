@@ -313,6 +313,7 @@ def test_without_gpus_a_plan_and_a_measure_are_of_one_process(tmp_path, capsys):
     [
         ((str(CONFIGS / "qwen7b.yaml"), "--json", str(CONFIGS)), "argument --json: must be a file, and"),
         ((str(CONFIGS / "qwen7b.yaml"), "--measure", "run"), "--measure prints a table of RUN_DIR and its config.yaml"),
+        ((), "name the run's YAML, such as configs/qwen7b.yaml"),
         (("--measure", "run", "--json", "figures.json"), "no YAML, --shell or --json beside it"),
     ],
 )

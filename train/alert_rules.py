@@ -70,7 +70,10 @@ class AlertConfig:
             if rule.metric in _OF_EVALUATIONS and not evaluates:
                 yield f"{about} by evaluations alone: set eval_strategy: steps and eval_cases, or drop this rule"
             elif rule.metric in _TWO_JUDGES and not has_two_judges:
-                yield f"{about} where evaluations have another judge than training: set eval_judge_model, or drop it"
+                yield (
+                    f"{about} where evaluations have another judge than training: set another eval_judge or "
+                    "eval_judge_model, or drop this rule (--alerts null drops all)"
+                )
 
 
 @dataclass(frozen=True, slots=True)

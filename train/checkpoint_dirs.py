@@ -64,6 +64,8 @@ def why_not_resume(output_dir: Path, resume_from_checkpoint: str, *, with_optimi
     path = checkpoint_to_resume(output_dir, resume_from_checkpoint)
     if path is None or not (damage := damage_of_checkpoint(path, with_optimizer=with_optimizer)):
         return None
+    if path.is_dir() and checkpoint_folders(path):
+        return f"{path} is a run's folder, not a checkpoint: name one of its checkpoints, or latest"
     folder = path.parent if path.is_dir() else output_dir
     others = (other for other in reversed(checkpoint_folders(folder)) if other != path)
     whole = next((o for o in others if not damage_of_checkpoint(o, with_optimizer=with_optimizer)), None)

@@ -157,10 +157,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--nodes is 1 to 512, --gpus-per-node 0 to 16, got {args.nodes} and {args.gpus_per_node}")
     if args.measure and (args.config or args.shell or args.json):
         parser.error("--measure prints a table of RUN_DIR and its config.yaml: no YAML, --shell or --json beside it")
+    if not (args.measure or args.config):
+        parser.error("name the run's YAML, such as configs/qwen7b.yaml")
     config = str(args.measure / "config.yaml") if args.measure else args.config
     try:
         settings = read_settings(
-            [*([config] if config else []), *overrides, "--dry_run", "true"],
+            [config, *overrides, "--dry_run", "true"],
             lambda values: _num_trainers(values, args.nodes, _gpus_per_node(values, args.gpus_per_node)),
         )
         plan = plan_job(settings, args.nodes, _gpus_per_node(settings.values, args.gpus_per_node))
