@@ -46,7 +46,7 @@ TWO_CORES = -n 2 --dist loadfile  # a file's fixtures are made once
 test: $(ENV)  ## every test, real vLLM included (about 10 minutes on 2 cores)
 	$(BIN)/python -m pytest $(TWO_CORES)
 
-test-fast: $(ENV)  ## the tests that need no torch, on two cores (about 80 seconds)
+test-fast: $(ENV)  ## the tests that need no torch, on two cores (about two minutes)
 	$(BIN)/python -m pytest -m "not slow" $(TWO_CORES)
 
 test-slurm: $(ENV)  ## jobs on a real Slurm of this machine, which it installs (Debian, as root); about 15 minutes on 2 cores
