@@ -261,9 +261,12 @@ def test_servers_are_told_what_the_yaml_says():
     assert "guidance" in to_shell(plan, settings)
 
 
-def test_a_cpu_job_hands_weights_over_by_file(monkeypatch):
+def test_a_cpu_job_hands_weights_over_by_file_and_writes_each_completion_alone(monkeypatch):
     settings, plan = planned("smoke", 1, 0, "--vllm_mode", "server", "--policy_gpus", "1")
-    assert policy_command(settings)[-1] == '{"backend": "file"}'
+    policy = policy_command(settings)
+    assert policy[-1] == '{"backend": "file"}'
+    assert policy[policy.index("--max-num-seqs") + 1] == "1"
+    assert "--no-enable-prefix-caching" in policy
     assert plan.layout.num_trainers == 1
     assert "export OMP_NUM_THREADS=" in to_shell(plan, settings)
 

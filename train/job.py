@@ -85,13 +85,18 @@ def judge_command(settings: Settings) -> list[str]:
 
 
 def policy_command(settings: Settings) -> list[str]:
-    """What serves the policy so that it can be trained: weights come by NCCL, or by file where there is no GPU."""
+    """What serves the policy so that it can be trained: weights come by NCCL, or by file where there is no GPU.
+
+    Without a GPU a completion's logprobs are those of its own tokens alone, to the last bit: nothing else is in its
+    batch, and no part of its prompt comes from a cache. So a resumed run is the uninterrupted one.
+    """
     size = settings["vllm_tensor_parallel_size"]
     length = settings["vllm_max_model_length"]
+    alone = ("--max-num-seqs", "1", "--no-enable-prefix-caching") if settings["use_cpu"] else ()
     return [
         *SERVER, "--model", settings["model_name_or_path"], "--logprobs-mode", "processed_logprobs",
         "--max-logprobs", "-1", *(("--max-model-len", str(length)) if length else ()),
-        "--tensor-parallel-size", str(size), "--data-parallel-size", str(settings.cluster.policy_gpus // size),
+        "--tensor-parallel-size", str(size), "--data-parallel-size", str(settings.cluster.policy_gpus // size), *alone,
         "--weight-transfer-config", json.dumps({"backend": "file" if settings["use_cpu"] else "nccl"}),
     ]  # fmt: skip
 
