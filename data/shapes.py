@@ -1,7 +1,8 @@
 """What a reply must look like: one small description is both the JSON schema sent and the check of what comes back.
 
 A shape is a number (a text of at most so many characters), a tuple of texts (one of them), `bool` (true or false), a
-range (one of its numbers), a list of one shape (any number of it), or a dict (an object with exactly these keys).
+range (one of its numbers), a list of one shape (any number of it; with a number behind it, at least so many), or a dict
+(an object with exactly these keys).
 """
 
 import json
@@ -33,7 +34,8 @@ def json_schema(shape: Shape) -> dict[str, Any]:
     if isinstance(shape, type):
         return {"type": "boolean"}
     if isinstance(shape, list):
-        return {"type": "array", "items": json_schema(shape[0]), "maxItems": MAX_ITEMS}
+        bounds = {"minItems": sum(shape[1:]), "maxItems": MAX_ITEMS}
+        return {"type": "array", "items": json_schema(shape[0]), **bounds}
     properties = {key: json_schema(value) for key, value in shape.items()}
     return {"type": "object", "properties": properties, "required": list(shape), "additionalProperties": False}
 
@@ -97,6 +99,8 @@ def _mismatch(value: Any, shape: Shape, place: str) -> str | None:
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{place} must be a list"
+        if len(value) < sum(shape[1:]):
+            return f"{place} must have at least {shape[1]} entries, and has {len(value)}"
         found = (_mismatch(item, shape[0], f"{place}[{i}]") for i, item in enumerate(value))
     elif not isinstance(value, dict) or set(value) != set(shape):
         return f"{place} must be an object with the keys {', '.join(shape)}"

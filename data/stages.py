@@ -199,9 +199,9 @@ OPINION = Stage(
     "opinion", {"deterministic": ("yes", "no", "unclear")}, lambda d, r: replace(d, opinion=r["deterministic"]), 0.01
 )
 STAGES = (
-    Stage("facts", {"facts": [600]}, _put_facts, 0.5),
+    Stage("facts", {"facts": [600, 1]}, _put_facts, 0.5),
     Stage("statement", {"statement": 8000}, lambda d, r: replace(d, statement=r["statement"].strip()), 0.4),
-    Stage("tree", {"issues": [_ISSUE]}, _put_issues, 1.0),
-    Stage("refine", {"issues": [_ISSUE]}, _put_issues, 1.0),
+    Stage("tree", {"issues": [_ISSUE, 1]}, _put_issues, 1.0),
+    Stage("refine", {"issues": [_ISSUE, 1]}, _put_issues, 1.0),
     Stage("split", {"issues": [_ISSUE]}, _put_parts, 0.1, lambda draft: bool(compound_leaves(draft.issues))),
 )

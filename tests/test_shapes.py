@@ -86,3 +86,11 @@ def test_the_schema_bounds_everything():
         "id": {"type": "string", "maxLength": 5},
         "kind": {"type": "string", "enum": ["a", "b"]},
     }
+
+
+def test_a_list_may_have_to_hold_something():
+    assert json_schema([5, 1])["minItems"] == 1
+    assert json_schema([5])["minItems"] == 0
+    assert read_shaped(reply('["1"]', "stop"), [5, 1]) == ["1"]
+    with pytest.raises(Unusable, match="the reply must have at least 1 entries, and has 0"):
+        read_shaped(reply("[]", "stop"), [5, 1])
