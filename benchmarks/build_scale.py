@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.client_overhead import serve
+from data.command import positive
 from data.jsonl import Appender, write_json
 from data.loading import load_cases
 from data.mini import generate
@@ -144,8 +145,8 @@ def main() -> None:
         "checking, gathering. Asked for: 24,000 judgments in under 30 minutes on 2 cores, memory flat.",
         epilog="example: python -m benchmarks.build_scale --judgments 1000",
     )
-    parser.add_argument("--judgments", type=int, default=24_000)
-    parser.add_argument("--workers", type=int, default=1, help="processes on the one folder")
+    parser.add_argument("--judgments", type=positive, default=24_000)
+    parser.add_argument("--workers", type=positive, default=1, help="processes on the one folder")
     parser.add_argument("--keep", type=Path, help="folder to build in and keep (default: a temporary one)")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)

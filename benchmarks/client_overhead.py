@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from data.cases import Case, Claim, Issue
+from data.command import positive
 from rewards.grouping import render_group
 from rewards.judge import JudgeConfig, judge_batch, load_judge
 from rewards.rubric import response_format
@@ -148,7 +149,7 @@ async def measure(url: str, num_verdicts: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, epilog="example: python -m benchmarks.client_overhead")
-    parser.add_argument("--verdicts", type=int, default=10_000)
+    parser.add_argument("--verdicts", type=positive, default=10_000)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.mini_runs import PARTS, World, estimate, run_once
+from data.command import positive
 from data.jsonl import Appender, read_jsonl, write_json, write_text
 from data.loading import load_cases
 from data.prompts import build_prompt
@@ -62,7 +63,7 @@ Line = Mapping[str, Any]
 def main() -> None:
     """Run what is missing, then write tables, figures and curves of all that is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--seeds", type=positive, default=8)
     parser.add_argument("--schemes", nargs="+", choices=get_args(RewardKind), default=list(SCHEMES))
     parser.add_argument("--setting", choices=SETTINGS, default="tight")
     parser.add_argument("--out", type=Path, default=Path("outputs/coverage_study"))

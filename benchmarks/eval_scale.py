@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from data.cases import Case, Claim, Issue
+from data.command import positive
 from data.jsonl import Appender
 from data.loading import load_cases, to_record
 from eval.results import Grade, Response
@@ -29,9 +30,9 @@ def main() -> None:
         "30 s and 1 GB, the page under 15 MB.",
         epilog="example: python benchmarks/eval_scale.py --num_cases 300 --num_checkpoints 6",
     )
-    parser.add_argument("--num_cases", type=int, default=300)
-    parser.add_argument("--num_checkpoints", type=int, default=6)
-    parser.add_argument("--num_letters", type=int, default=4_000, help="of a response; real ones: 1,400 to 8,400")
+    parser.add_argument("--num_cases", type=positive, default=300)
+    parser.add_argument("--num_checkpoints", type=positive, default=6)
+    parser.add_argument("--num_letters", type=positive, default=4_000, help="of a response; real ones: 1,400 to 8,400")
     parser.add_argument("--keep", type=Path, help="folder to write into and keep (default: a temporary one)")
     args = parser.parse_args()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
 
 from data.cases import ROOT_ID, Case, Issue
+from data.command import number, option, positive, seconds
 from data.endpoint import Endpoint
 from rewards.judge import Judge, JudgeConfig, judge_batch
 from rewards.score import Judgment, score_case
@@ -166,9 +167,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog="example: python -m benchmarks.fault_bias --responses 1000 --faults 0.2"
     )
-    parser.add_argument("--responses", type=int, default=1000)
-    parser.add_argument("--faults", type=float, default=0.2, help="share of requests that go wrong")
-    parser.add_argument("--timeout-s", type=float, default=8.0, help="patience with a request that hangs")
+    parser.add_argument("--responses", type=positive, default=1000)
+    parser.add_argument("--faults", type=number(0, 1), default=0.2, help="share of requests that go wrong")
+    parser.add_argument("--timeout-s", type=option(seconds), default=8.0, help="patience with a request that hangs")
     args = parser.parse_args()
     items = make_cases(args.responses)
     truth = true_verdicts(items)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from data.cases import Case
+from data.command import positive, whole
 from data.endpoint import EndpointStats
 from data.jsonl import read_jsonl, write_json
 from data.loading import load_cases
@@ -43,8 +44,8 @@ def main() -> None:
     parser.add_argument("responses", type=Path, help="responses.jsonl: doc_id and response.")
     parser.add_argument("--judge", metavar="URL", required=True, help="The judge, up to and with /v1.")
     parser.add_argument("--model", required=True, help="The model's name there.")
-    parser.add_argument("--num", type=int, default=50, help="Responses to judge, the first of the file (50).")
-    parser.add_argument("--max-chars", type=int, default=0, help="Only responses as short as this; 0 takes all (0).")
+    parser.add_argument("--num", type=positive, default=50, help="Responses to judge, the first of the file (50).")
+    parser.add_argument("--max-chars", type=whole(0), default=0, help="Only responses that are no longer; 0: all (0).")
     parser.add_argument("--rationales", action="store_true", help="Have the judge give its reason first.")
     parser.add_argument("--timeout-s", type=float, default=600, help="For one call (600).")
     parser.add_argument("--json", type=Path, help="Write the figures here too.")

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from benchmarks.simulated_judge import CHARS_PER_TOKEN, Hardware, SimulatedJudge, Totals, run_simulated
 from data.cases import Case, Claim, Issue
+from data.command import positive
 from data.endpoint import Endpoint
 from data.jsonl import write_json
 from rewards.early import EarlyJudge
@@ -124,8 +125,8 @@ def main() -> None:
         "fluency for each response on top.",
         epilog="example: python -m benchmarks.judge_step --json judge_step.json",
     )
-    parser.add_argument("--prompts", type=int, default=32, help="Different cases of 4 to 12 issues (32).")
-    parser.add_argument("--generations", type=int, default=8, help="Completions of 1,500 tokens to each (8).")
+    parser.add_argument("--prompts", type=positive, default=32, help="Different cases of 4 to 12 issues (32).")
+    parser.add_argument("--generations", type=positive, default=8, help="Completions of 1,500 tokens to each (8).")
     parser.add_argument("--seed", type=int, default=0, help="Of cases and lengths (0).")
     parser.add_argument("--json", type=Path, help="Write the figures here too.")
     args = parser.parse_args()

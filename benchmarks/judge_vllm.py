@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.judge_step import Written, ask_as_reference, write_batch
+from data.command import positive
 from data.jsonl import write_json
 from rewards.judge import Judge, JudgeConfig, judge_batch, load_judge
 
@@ -46,11 +47,11 @@ def main() -> None:
     parser.add_argument("--model", default="judge", help="The model's name there (judge).")
     parser.add_argument(
         "--responses",
-        type=int,
+        type=positive,
         default=4,
         help="Responses of 600 tokens in the mean, one of 1,600, 4 to 12 issues each (4).",
     )
-    parser.add_argument("--rounds", type=int, default=2, help="Times that all ways are gone through (2).")
+    parser.add_argument("--rounds", type=positive, default=2, help="Times that all ways are gone through (2).")
     parser.add_argument("--json", type=Path, help="Write the figures here too.")
     args = parser.parse_args()
     batch = write_batch(args.responses, 1, seed=0, mean_tokens=600, max_tokens=1600)

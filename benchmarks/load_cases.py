@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from data.command import positive
 from data.jsonl import Appender
 from data.loading import load_cases
 
@@ -19,9 +20,9 @@ def main() -> None:
         "and the most memory that the process held. Asked for: 24,000 cases of 10 issues in under 10 s and 1 GB.",
         epilog="example: python benchmarks/load_cases.py --num_cases 24000 --num_issues 10",
     )
-    parser.add_argument("--num_cases", type=int, default=24_000)
-    parser.add_argument("--num_issues", type=int, default=10, help="issues of a case, the root counted")
-    parser.add_argument("--num_letters", type=int, default=5_000, help="of a case; official ones have about 5,000")
+    parser.add_argument("--num_cases", type=positive, default=24_000)
+    parser.add_argument("--num_issues", type=positive, default=10, help="issues of a case, the root counted")
+    parser.add_argument("--num_letters", type=positive, default=5_000, help="of a case; official ones have about 5,000")
     args = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:

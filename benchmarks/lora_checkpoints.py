@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from data.command import positive
 from data.mini import generate
 
 ROOT = Path(__file__).parents[1]
@@ -37,8 +38,8 @@ def main() -> None:
         epilog="example: python benchmarks/lora_checkpoints.py outputs/demo/base --num-checkpoints 8 --num-cases 50",
     )
     parser.add_argument("base", type=Path, help="model directory, such as make demo leaves in outputs/demo/base")
-    parser.add_argument("--num-checkpoints", type=int, default=8)
-    parser.add_argument("--num-cases", type=int, default=50)
+    parser.add_argument("--num-checkpoints", type=positive, default=8)
+    parser.add_argument("--num-cases", type=positive, default=50)
     args = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:

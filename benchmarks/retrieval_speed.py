@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from data.command import positive
 from data.law import Corpus, Document, case_passages, to_documents
 from data.loading import load_cases
 from data.retrieval import build_bm25, morphemes, open_bm25
@@ -20,8 +21,8 @@ SAMPLES = [Path("data/samples") / f"{name}.jsonl" for name in ("easy", "medium",
 def main() -> None:
     """Print the seconds of each part. The aim on two cores: 100,000 documents within 180 s, 300 queries within 3 s."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--documents", type=positive, default=100_000)
+    parser.add_argument("--queries", type=positive, default=300)
     args = parser.parse_args()
     cases = [case for path in SAMPLES for case in load_cases(path)]
     documents, _ = to_documents(passage for case in cases for passage in case_passages(case))

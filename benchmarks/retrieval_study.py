@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks.demo_seeds import python
 from benchmarks.mini_runs import PARTS, ROOT, World, estimate, run_once
+from data.command import positive
 from data.jsonl import write_json
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -63,7 +64,7 @@ def main() -> None:
     """Run what is missing, then print the table and write results.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=60, help="of each training")
+    parser.add_argument("--steps", type=positive, default=60, help="of each training")
     parser.add_argument("--out", type=Path, default=Path("outputs/retrieval_study"))
     args = parser.parse_args()
     lines = []

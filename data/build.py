@@ -155,8 +155,8 @@ def _parser() -> argparse.ArgumentParser:
     endpoint = parser.add_argument_group("the model")
     endpoint.add_argument("--model", required=True, help="its name there")
     add_endpoint_options(endpoint, "its endpoint, up to and with /v1")
-    endpoint.add_argument("--temperature", type=float, default=0.0)
-    endpoint.add_argument("--max-tokens", type=int, default=12000, help="longest reply")
+    endpoint.add_argument("--temperature", type=number(0, 2), default=0.0)
+    endpoint.add_argument("--max-tokens", type=positive, default=12000, help="longest reply")
     endpoint.add_argument(
         "--request",
         type=json_object,

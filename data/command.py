@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -46,16 +47,26 @@ def run_command(
     except NoAnswerError as error:
         print(f"{error}\n{goes_on}".rstrip("\n"), file=sys.stderr)
         return 1
+    except IsADirectoryError as error:  # of a file that is renamed, the second name is its own
+        print(f"{error.filename2 or error.filename} is a folder, and must be a file", file=sys.stderr)
+        return 2
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
-    return int(text)
+def whole(low: int) -> Callable[[str], int]:
+    """The type of an option that takes whole numbers from `low` on, which is 0 or more."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < low:
+            raise argparse.ArgumentTypeError(f"must be a whole number of at least {low}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+positive = whole(1)
 
 
 def number(low: float, high: float = math.inf) -> Callable[[str], float]:
@@ -123,13 +134,19 @@ def output_file(*endings: str) -> Callable[[str], Path]:
     return option(read)
 
 
-@option
-def output_folder(text: str) -> Path:
-    """The type of an option that names a folder to write into, there or not yet there."""
+def folder_to_write(text: str) -> Path:
+    """A folder that is there, or can be made; nothing is made yet.
+
+    Raises:
+        InputError: it is a file, or would lie where it cannot be.
+    """
     path = _writable(text)
     if path.exists() and not path.is_dir():
         raise InputError(f"must be a folder, and {text} is a file")
     return path
+
+
+output_folder = option(folder_to_write)  # the type of an option that names one
 
 
 def _writable(text: str) -> Path:
@@ -139,7 +156,24 @@ def _writable(text: str) -> Path:
     there = next((one for one in path.parents if one.exists()), None)
     if there is not None and not there.is_dir():
         raise InputError(f"{text} would lie in {there}, which is a file and no folder")
+    if there is not None and not path.exists() and not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{text} would lie in {there}, which may not be written to")
     return path
+
+
+def check_distinct(paths: Sequence[str | Path]) -> None:
+    """Nothing, if no two of them are one file or folder.
+
+    Raises:
+        InputError: some are: what is given twice would count twice.
+    """
+    first: dict[Path, str | Path] = {}
+    for path in paths:
+        place = Path(path).resolve()
+        if place in first:
+            same = str(path) == str(first[place])
+            raise InputError(f"{path} is given twice{'' if same else f', before as {first[place]}'}: give each once")
+        first[place] = path
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -161,7 +195,7 @@ def add_endpoint_options(parser: argparse._ActionsContainer, base_url_help: str)
     parser.add_argument("--api-key-env", default="OPENAI_API_KEY", help="environment variable that holds its key")
     parser.add_argument("--concurrency", type=positive, default=32, help="requests under way at one time")
     parser.add_argument("--timeout-s", type=option(seconds), default=600.0, help="for one try at one reply")
-    parser.add_argument("--max-retries", type=int, default=4, help="further tries after a failed one")
+    parser.add_argument("--max-retries", type=whole(0), default=4, help="further tries after a failed one")
 
 
 def endpoint_of(args: argparse.Namespace) -> "Endpoint":

@@ -192,6 +192,7 @@ def _parquet_rows(source: str, path: Path) -> Iterator[tuple[int, dict[str, Any]
 def _data_set_rows(name: str, split: str | None) -> Iterator[tuple[int, dict[str, Any] | str]]:
     try:
         from datasets import Dataset, load_dataset
+        from datasets.exceptions import DatasetGenerationError
     except ImportError as error:
         raise _unreadable(name, 'reading it needs the package datasets: pip install "legit-rl[train]"') from error
     try:
@@ -201,7 +202,11 @@ def _data_set_rows(name: str, split: str | None) -> Iterator[tuple[int, dict[str
             yield from _data_set_rows(name, "validation")
             return
         where = "the folder" if Path(name).is_dir() else "the hub"
-        raise _unreadable(name, f"cannot be loaded from {where}: {type(error).__name__}: {error}") from error
+        cause = error.__cause__ or error if isinstance(error, DatasetGenerationError) else error  # that says nothing
+        reason = f"{type(cause).__name__}: {cause}"
+        if type(cause).__name__ in ("CastError", "TypeError"):  # of files that are no one table
+            reason = "its records have not all the same keys; name one of its files, whose records may differ"
+        raise _unreadable(name, f"cannot be loaded from {where}: {reason}") from error
     if not isinstance(loaded, Dataset):
         if len(loaded) != 1:
             raise _unreadable(name, f"has several splits, name one: {', '.join(loaded)}")

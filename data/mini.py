@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import json
 import random
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +9,8 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from data.cases import difficulty
-from data.command import output_folder
+from data.command import InputError, output_folder, run_command
+from data.jsonl import write_jsonl
 from data.mini_law import (
     Kind,
     LegalIssue,
@@ -247,10 +247,26 @@ def _renumbered(issues: tuple[LegalIssue, ...]) -> dict[str, str]:
     return ids
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Writes the splits of a mini world as JSON Lines files of official records."""
-    from data.jsonl import write_text
+def write(args: argparse.Namespace) -> None:
+    """Write the splits that were asked for, and the law book."""
+    wanted = {split: num_cases for split in SPLIT_BUCKETS if (num_cases := getattr(args, split))}
+    if not wanted:
+        raise InputError("nothing to write: give --train, --test or another split a number of cases")
+    variant = {name: getattr(args, name) for name in ("undecidable_frac", "order_first", "statutes")}
+    if args.statutes is not None:
+        write_jsonl(args.out / "laws.jsonl", law_book(args.statutes).laws())
+    for split, num_cases in wanted.items():
+        try:
+            records = generate(args.seed, split, num_cases, **variant)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        path = args.out / f"{split}.jsonl"
+        write_jsonl(path, records)
+        print(f"{path}: {num_cases} cases", file=sys.stderr)
 
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 when the splits are written, as JSON Lines files of official records, 2 for wrong input."""
     parser = argparse.ArgumentParser(
         description="Write cases of the mini world: a small procedural law whose conclusions all follow from written "
         "rules, for trying the whole loop without a judge model. No case occurs in two splits, whatever the seeds.",
@@ -268,23 +284,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "that of this seed, written beside the cases: laws.jsonl"
     )  # fmt: skip
     parser.add_argument("--order-first", action="store_true", help="the well-formed answer begins with the order")
-    args = parser.parse_args(argv)
-    wanted = {split: num_cases for split in SPLIT_BUCKETS if (num_cases := getattr(args, split))}
-    if not wanted:
-        parser.error("nothing to write: give --train, --test or another split a number of cases")
-    variant = {name: getattr(args, name) for name in ("undecidable_frac", "order_first", "statutes")}
-    if args.statutes is not None:
-        laws = (json.dumps(law, ensure_ascii=False) + "\n" for law in law_book(args.statutes).laws())
-        write_text(args.out / "laws.jsonl", "".join(laws))
-    for split, num_cases in wanted.items():
-        try:
-            records = generate(args.seed, split, num_cases, **variant)
-        except ValueError as error:
-            parser.error(str(error))
-        path = args.out / f"{split}.jsonl"
-        write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
-        print(f"{path}: {num_cases} cases", file=sys.stderr)
+    return run_command(parser, write, argv)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

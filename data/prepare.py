@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from data.cases import LEVELS, Case, difficulty
-from data.command import InputError, output_file, output_folder, run_command
+from data.command import InputError, check_distinct, number, output_file, output_folder, run_command, whole
 from data.jsonl import write_json, write_jsonl, write_text
 from data.loading import load_cases, to_record
 from data.near_duplicates import near_duplicates, signature
@@ -43,8 +43,8 @@ def families(cases: Sequence[Case]) -> list[list[Case]]:
         parents[root(other)] = root(one)
     first_with: dict[str, int] = {}
     for place, case in enumerate(cases):
-        for number in {case.id, *case.extra.get("case_numbers", ())}:
-            parents[root(place)] = root(first_with.setdefault(number, place))
+        for name in {case.id, *case.extra.get("case_numbers", ())}:
+            parents[root(place)] = root(first_with.setdefault(name, place))
     groups: dict[int, list[Case]] = {}
     for place, case in enumerate(cases):
         groups.setdefault(root(place), []).append(case)
@@ -166,6 +166,7 @@ def _draw(path: Path, splits: Splits) -> None:
 
 def prepare(args: argparse.Namespace) -> None:
     """Load, split, describe, write, and push where that was asked for."""
+    check_distinct(args.cases)
     cases = [case for source in args.cases for case in load_cases(source, args.split, args.on_invalid)]
     sizes = dict(zip(LEVELS, args.test_sizes, strict=True))
     splits = split_cases(cases, sizes, args.valid_frac, args.seed)
@@ -216,12 +217,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--test-sizes",
         nargs=3,
-        type=int,
+        type=whole(0),
         default=(100, 100, 100),
         metavar=("EASY", "MEDIUM", "HARD"),
         help="of the test",
     )
-    parser.add_argument("--valid-frac", type=float, default=0.0, help="of the cases that the test set leaves")
+    parser.add_argument("--valid-frac", type=number(0, 1), default=0.0, help="of the cases that the test set leaves")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--tokenizer", help="a model's name or folder: counts its tokens too")
     parser.add_argument("--verl", action="store_true", help="write OUT/verl with rows as verl takes them")

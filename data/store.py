@@ -9,12 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from data.command import InputError
+from data.command import InputError, folder_to_write
 from data.jsonl import Appender, JsonlError, read_jsonl
 
 
 class Store:
-    """A folder of answers, read whole when it is opened and only ever added to.
+    """A folder of answers, read whole when it is opened and only ever added to; the first answer makes it.
 
     Each process writes one file of its own, named after host, process and chance, so that a shared file system
     needs no locks. An answer has left the process before `put` returns: kill -9 loses none, and a line that was being
@@ -22,8 +22,9 @@ class Store:
     memory, about 1 KB each.
 
     Raises:
-        InputError: it is a file; JsonlError: a damaged line of a file, by name and number.
-        OSError: the folder cannot be made or read; better now than after the first paid call.
+        InputError: no folder can be there, which is better told now than after the first paid call; JsonlError: a
+            damaged line of a file, by name and number.
+        OSError: the folder cannot be read.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -35,15 +36,14 @@ class Store:
     """
 
     def __init__(self, path_dir: str | Path) -> None:
-        self.path_dir = Path(path_dir)
+        try:
+            self.path_dir = folder_to_write(str(path_dir))
+        except InputError as error:
+            raise InputError(f"the store of answers {error}") from error
         self._values: dict[str, dict[str, Any]] = {}
         self._read_sizes: dict[Path, int] = {}
         self._writer: Appender | None = None
         self._writer_pid = 0
-        try:
-            self.path_dir.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise InputError(f"{path_dir}: answers are stored in a folder, and this is a file") from error
         self.refresh()
 
     @staticmethod

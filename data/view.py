@@ -12,8 +12,8 @@ from rich.panel import Panel
 from rich.tree import Tree
 
 from data.cases import Case, Issue
-from data.command import InputError, output_file, run_command
-from data.jsonl import read_jsonl, write_text
+from data.command import InputError, output_file, positive, run_command
+from data.jsonl import JsonlError, read_jsonl, write_text
 from data.loading import load_cases
 from data.side_by_side import page
 from data.visible import visible
@@ -69,7 +69,11 @@ def show(args: argparse.Namespace) -> None:
     if not cases:
         raise InputError(f"{args.cases}: no case with the doc_id {args.doc_id!r}")
     beside = Path(args.cases).with_name("judgments.jsonl")
-    texts = {line["doc_id"]: line["text"] for _, line in read_jsonl(beside)} if beside.exists() else {}
+    texts = {}
+    for line, record in read_jsonl(beside) if beside.exists() else ():
+        if not (isinstance(record.get("doc_id"), str) and isinstance(record.get("text"), str)):
+            raise JsonlError(beside, line, 'no judgment of data/build.py: it must hold the texts "doc_id" and "text"')
+        texts[record["doc_id"]] = record["text"]
     if args.html is not None:
         write_text(args.html, page(cases[: args.limit], texts))
         print(f"{args.html}: {len(cases[: args.limit])} cases", file=sys.stderr)
@@ -88,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("cases", help="case file, folder or hub id")
     parser.add_argument("--doc-id", help="only this case")
-    parser.add_argument("--limit", type=int, default=1, help="so many cases, where none is named")
+    parser.add_argument("--limit", type=positive, default=1, help="so many cases, where none is named")
     parser.add_argument(
         "--html", type=output_file(), metavar="OUT", help="write one static page instead, words highlighted"
     )

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from data.command import InputError, add_case_options, number, output_file, output_folder, run_command
+from data.command import (
+    InputError,
+    add_case_options,
+    check_distinct,
+    number,
+    output_file,
+    output_folder,
+    positive,
+    run_command,
+    whole,
+)
 from data.jsonl import write_json, write_text
 from data.loading import load_cases
 from eval.agreement_figures import Measure, compare_raters, compare_schemes
@@ -21,9 +31,9 @@ from eval.agreement_report import (
 )
 from eval.annotated import grade_annotated, keep_check
 from eval.estimates import NUM_RESAMPLES, estimate
-from eval.flags import add_judge_options, judge_config
+from eval.flags import RECORDED, add_judge_options, judge_if_any
+from eval.graded import named
 from eval.judge_check import check_judge, verdict
-from eval.judging import RECORDED
 from eval.likert import common_scores, read_likert_rater
 from eval.raters import (
     Rater,
@@ -46,6 +56,8 @@ def agree(args: argparse.Namespace) -> None:
     measure: Measure = partial(estimate, num_resamples=args.resamples, seed=args.seed)
     config = _judge_config(args)
     aliases = dict(args.alias)
+    for given in (args.raters, args.likert or (), args.responses or ()):
+        check_distinct([named(spec)[1] for spec in map(str, given)])
     loaded = load_cases(args.cases, args.split, args.on_invalid)[: args.limit] if args.cases else []
     raters = [read_rater(spec, aliases) for spec in args.raters]
     cost: Mapping[str, float] = {}
@@ -119,11 +131,9 @@ def _told(differing: Mapping[str, Sequence[tuple[tuple[str, str, int], float, fl
 
 
 def _judge_config(args: argparse.Namespace) -> JudgeConfig | None:
-    if args.judged_by is None:
-        return None
-    if not args.cases or not args.responses:
+    if args.judged_by and not (args.cases and args.responses):
         raise InputError("--judge needs --cases, and --responses: the texts that the experts marked")
-    return None if args.judged_by == RECORDED else judge_config(args, args.out)
+    return judge_if_any(args, args.out)
 
 
 def _alias(text: str) -> tuple[str, str]:
@@ -157,9 +167,9 @@ def _parser() -> argparse.ArgumentParser:
         "--threshold", type=number(0, 1), default=0.5, help="from where on a soft verdict is a yes (default: 0.5)"
     )
     parser.add_argument(
-        "--resamples", type=int, default=NUM_RESAMPLES, help=f"draws per interval (default: {NUM_RESAMPLES})"
+        "--resamples", type=positive, default=NUM_RESAMPLES, help=f"draws per interval (default: {NUM_RESAMPLES})"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    parser.add_argument("--seed", type=whole(0), default=0, help="of the draws (default: 0)")
     parser.add_argument("--out", type=output_folder, default=Path("outputs/agreement"), help="folder for all files")
     parser.add_argument("--json", type=output_file(), help="write the figures here too")
     judging = parser.add_argument_group("a judge to check against the raters, who then count as experts")

@@ -6,7 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from data.command import InputError, add_case_options, number, output_folder, positive, run_command
+from data.command import (
+    InputError,
+    add_case_options,
+    check_distinct,
+    number,
+    output_folder,
+    positive,
+    run_command,
+)
 from data.jsonl import read_jsonl, write_json, write_jsonl
 from data.loading import load_cases
 from data.store import Store
@@ -21,6 +29,7 @@ GUIDE_TEXT = Path(__file__).with_name("annotation_guide.ko.txt")
 
 def export(args: argparse.Namespace) -> None:
     """Write a workbook per rater, and the key that says what stands behind their sheets."""
+    check_distinct(args.responses)
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
     responses = [response for path in args.responses for response in read_some_responses(path).responses]
     pairs = [(cases[r.case_id], r) for r in responses if r.case_id in cases and not is_empty(final_answer(r.text))]

@@ -10,9 +10,10 @@ from data.cases import Case
 from data.command import InputError
 from data.jsonl import read_jsonl, write_jsonl
 from eval.agreement_report import card_text, draw_reliability
+from eval.flags import RECORDED
 from eval.grading import COSTS
 from eval.judge_check import JudgeCheck
-from eval.judging import RECORDED, grade_file
+from eval.judging import grade_file
 from eval.raters import Item, Marks, Rater, item_of
 from eval.results import read_some_responses
 from rewards.gates import GateConfig

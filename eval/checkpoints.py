@@ -19,6 +19,7 @@ from eval.graded import read_inputs
 from eval.judging import judge_settings
 from eval.metrics import PARTS, Figures, paired_difference
 from eval.phases import METRICS_NAME, read_spans
+from eval.pins import by_language
 from eval.report import render_page
 from eval.report_data import analyse
 from eval.runs import FINAL, Run, find_checkpoints, is_over, read_run
@@ -98,7 +99,8 @@ def evaluate(args: argparse.Namespace) -> None:
         print(f"left out, not whole (being written, or sharded): {', '.join(partial)}", file=sys.stderr)
 
     if not (args.out or args.cases or args.limit):  # what a run reports is about all of its held-out cases
-        logged = log_checkpoints(run.directory, evaluated, grading.cases, judge_settings(grading.judge))
+        judge = by_language(lambda language: judge_settings(grading.judge, language), {case.language for case in cases})
+        logged = log_checkpoints(run.directory, evaluated, grading.cases, judge)
         if logged:
             print(f"logged to the run's tracker: {', '.join(logged)}")
     if not args.no_report:

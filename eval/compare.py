@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from data.command import InputError, run_command
+from data.command import InputError, check_distinct, run_command
 from eval.comparison import Comparison, check_comparable, compare_sets, part_sheet, sets_sheet
 from eval.flags import add_set_options, write_also
 from eval.graded import GradedSet, read_inputs
@@ -74,9 +74,10 @@ def _flips(comparison: Comparison, second: GradedSet, report: str | None) -> She
 
 def compare_runs(specs: Sequence[str]) -> tuple[list[Sheet], dict[str, Any]]:
     """The tables and the figures of runs in W&B, from what they logged."""
+    if len(specs) != 2:
+        raise InputError(f"{PREFIX}RUN compares two runs at a time, got {len(specs)}")
+    check_distinct(specs)
     histories = [read_history(spec) for spec in specs]
-    if len(histories) != 2:
-        raise InputError(f"{PREFIX}RUN compares two runs at a time, got {len(histories)}")
     figures = compare_histories(*histories)
     return [history_sheet(*histories)], figures
 

@@ -7,6 +7,7 @@ from typing import Any
 from data.command import InputError
 from eval.graded import META_NAME, GradedSet
 from eval.metrics import PARTS, Figures, case_means, paired_difference
+from eval.pins import differing
 from eval.summary import scores_by_case
 from eval.tables import Cell, Change, Sheet, share
 from eval.tallies import estimate
@@ -186,9 +187,7 @@ def p_value(p: float) -> str:
 
 def _differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{name} ({first.get(name)!r} and {second.get(name)!r})"
-        for name in sorted(first.keys() | second.keys())
-        if first.get(name) != second.get(name)
+        f"{name} ({first.get(name)!r} and {second.get(name)!r})" for name in sorted(differing(first, second))
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
+RECORDED = "recorded"  # in place of a judge: the verdicts that the response file holds
 JUDGE_HELP = "URL of an OpenAI-compatible judge up to and with /v1, or mini: the exact judge of the mini world"
 SETS_HELP = (
     "a run's output_dir (its checkpoints, as eval/checkpoints.py graded them), a folder or file of grades "
@@ -51,10 +52,37 @@ def add_judge_options(parser: argparse._ActionsContainer, also: str = "", *, req
     add_config_options(parser, JudgeConfig, skip=NOT_OFFERED)
 
 
+def judge_if_any(args: argparse.Namespace, out: Path) -> JudgeConfig | None:
+    """The judge of the command line as `judge_config` has it; None where none is asked: no --judge, or `RECORDED`.
+
+    Raises:
+        InputError: options for a judge that is not asked, or as `judge_config` does.
+    """
+    if args.judged_by not in (None, RECORDED):
+        return judge_config(args, out)
+    _refuse_judge_options(args, f"--judge {args.judged_by}" if args.judged_by else "no --judge")
+    return None
+
+
 def judge_config(args: argparse.Namespace, out: Path, settings: Mapping[str, Any] | None = None) -> JudgeConfig:
-    """The judge of the command line, with a store in `out`, and the settings where it does not say otherwise."""
+    """The judge of the command line, with a store in `out`, and the settings where it does not say otherwise.
+
+    Raises:
+        InputError: a value that the config refuses, or options that the mini world's judge does not heed.
+    """
     named = judge_options(args.judged_by) if args.judged_by else {}
-    return config_from(JudgeConfig, {"judge_store": str(out / "judge_store"), **(settings or {}), **named}, args)
+    settings = {"judge_store": str(out / "judge_store"), **(settings or {}), **named}
+    config = config_from(JudgeConfig, settings, args)
+    if config.judge == "mini":
+        _refuse_judge_options(args, "the judge mini")
+    return config
+
+
+def _refuse_judge_options(args: argparse.Namespace, judge: str) -> None:
+    for field in fields(JudgeConfig):
+        if field.name in args:
+            option = "--" + field.name.replace("_", "-")
+            raise InputError(f"{option} has no effect with {judge}: leave it out, or name a judge's URL with --judge")
 
 
 def add_config_options(

@@ -10,9 +10,9 @@ from data.jsonl import write_json
 from data.law import known_laws
 from data.loading import load_cases
 from eval.citing import citation_figures, citation_sheet
-from eval.flags import add_config_options, add_judge_options, config_from, judge_config
+from eval.flags import RECORDED, add_config_options, add_judge_options, config_from, judge_if_any
 from eval.grading import PINS
-from eval.judging import RECORDED, grade_file
+from eval.judging import grade_file
 from eval.likert import LikertGrade, grade_likert, likert_sheet, summarize_likert
 from eval.pins import set_aside
 from eval.results import Grade, Key, read_some_responses
@@ -29,7 +29,7 @@ SUMMARIES = {"legit": "summary.json", "likert": "likert_summary.json"}
 
 def grade(args: argparse.Namespace) -> None:
     """Grade the response file, write the summary, and tell what was left out."""
-    config = None if args.judged_by == RECORDED else judge_config(args, args.out)
+    config = judge_if_any(args, args.out)
     gates = config_from(GateConfig, {}, args)
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
     responses = read_some_responses(args.responses)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data.cases import Case
-from data.command import InputError
+from data.command import InputError, check_distinct
 from data.jsonl import read_jsonl
 from data.loading import load_cases
 from eval.pins import check_cases, read_settings, sampling_of
@@ -70,7 +70,7 @@ def read_inputs(
         last_only: a run stands for its last checkpoint, not for all of them.
 
     Raises:
-        InputError: nothing there, grades of no case, or no cases known.
+        InputError: nothing there, one set given twice, grades of no case, or no cases known.
     """
     found: list[tuple[str | None, int | None, Path]] = []
     for argument in arguments:
@@ -79,6 +79,7 @@ def read_inputs(
         for step, file in here[-1:] if last_only else here:
             # A set with a name of the user's own stands for itself and is no point of a curve.
             found.append((name, None, file) if name and (len(here) == 1 or last_only) else (None, step, file))
+    check_distinct([path for _, _, path in found])
     if cases_source is None:
         cases_source, split = _cases_of_run([path for _, _, path in found])
     cases = {case.id: case for case in load_cases(cases_source, split)}

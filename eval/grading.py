@@ -13,7 +13,7 @@ from data.command import NoAnswerError
 from data.endpoint import Endpoint, EndpointStats
 from data.jsonl import Appender
 from data.progress import progress_bar
-from eval.pins import SettingsError, holds, pin_cases, pin_settings, sampling_of
+from eval.pins import SettingsError, by_language, holds, pin_cases, pin_settings, sampling_of
 from eval.results import Key, Response, ResponseFile
 from eval.workers import work_through
 from rewards.answer import final_answer, is_empty
@@ -68,13 +68,13 @@ G = TypeVar("G", bound=Graded)
 class Scheme(Generic[V, G]):
     """One way of grading responses, in files of that `name`.
 
-    `settings` are all that its grades depend on; `grade` is the grade that a verdict makes of a response; `nothing` the
-    verdict on an empty answer, by rule and without a call. Verdicts are `recorded`, or those of the judge that `load`
-    gives for some cases.
+    `settings` are all that its grades of cases in a language depend on; `grade` is the grade that a verdict makes of a
+    response; `nothing` the verdict on an empty answer, by rule and without a call. Verdicts are `recorded`, or those of
+    the judge that `load` gives for some cases.
     """
 
     name: str
-    settings: Mapping[str, Any]
+    settings: Callable[[str], Mapping[str, Any]]
     read: Callable[[Path], Mapping[Key, G]]
     grade: Callable[[Case, Response, V], G]
     nothing: Callable[[Case], V]
@@ -132,7 +132,7 @@ def grade_by(
     if not holds(path, lambda record: not _is_unjudged(record)):  # all that a dead judge has left binds nobody
         for left in (path, *pinned.values()):
             left.unlink(missing_ok=True)
-    pin_settings(pinned["meta"], scheme.settings)
+    pin_settings(pinned["meta"], by_language(scheme.settings, {case.language for case, _ in pairs}))
     if sampling := sampling_of(responses.path.with_suffix(".meta.json")):
         pin_settings(pinned["sampling"], sampling)
     grades = dict(scheme.read(path))

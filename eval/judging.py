@@ -1,10 +1,12 @@
 """LEGIT grades of responses: verdicts issue by issue, of a judge or of the response file itself."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.cases import Case
+from eval.flags import RECORDED
 from eval.grading import Scheme, grade_by
 from eval.results import Grade, Key, Response, ResponseFile, read_grades
 from eval.verdicts import complete_verdicts
@@ -17,8 +19,6 @@ from rewards.score import Judgment, nothing_found, score_case
 
 if TYPE_CHECKING:
     from rewards.mini_judge import MiniJudge
-
-RECORDED = "recorded"  # in place of a judge: the verdicts that the response file holds
 
 Verdicts = Mapping[str, Judgment | None]
 
@@ -54,7 +54,7 @@ def grade_file(
     name = ", ".join(responses.evaluators) if config is None else config.judge_model or config.judge
     scheme: Scheme[Verdicts, Grade] = Scheme(
         name="grades",
-        settings=judge_settings(config),
+        settings=partial(judge_settings, config),
         read=lambda path: read_grades(path, cases, quorum),
         grade=lambda case, response, verdicts: grade_response(case, response, name, verdicts, gates, quorum),
         nothing=nothing_found,
@@ -74,11 +74,11 @@ def _load_judge(config: JudgeConfig, cases: Sequence[Case]) -> "Judge | MiniJudg
     return load_judge(config)
 
 
-def judge_settings(config: JudgeConfig | None) -> dict[str, Any]:
-    """What verdicts depend on: not where the judge runs, nor how patiently it is asked."""
+def judge_settings(config: JudgeConfig | None, language: str) -> dict[str, Any]:
+    """What verdicts on cases in a language depend on: not where the judge runs, nor how patiently it is asked."""
     if config is None:
         return {"judge": RECORDED}
     if config.judge == "mini":
         return {"judge": "mini"}
     names = ("judge_max_tokens", "judge_quorum")
-    return verdict_settings(config) | {name: getattr(config, name) for name in names}
+    return verdict_settings(config, [language]) | {name: getattr(config, name) for name in names}

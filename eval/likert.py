@@ -67,7 +67,9 @@ def grade_likert(
         )
     scheme = Scheme(
         name="likert",
-        settings=verdict_settings(config) | {"scheme": "likert", "prompt_version": prompt_version()},
+        settings=lambda language: (
+            verdict_settings(config, [language]) | {"scheme": "likert", "prompt_version": prompt_version(language)}
+        ),
         read=lambda path: {grade.response.key: grade for grade in read_likert(path)},
         grade=lambda _, response, likert: LikertGrade(response, str(config.judge_model), likert),
         nothing=lambda _: NO_ANSWER,

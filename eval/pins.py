@@ -9,12 +9,16 @@ from typing import Any
 from data.cases import Case
 from data.command import InputError
 from data.jsonl import read_jsonl, write_json
+from data.language import DEFAULT_LANGUAGE
 
 # How responses are drawn, of the settings that eval/solve.py and eval/checkpoints.py keep.
 SAMPLING = (
     *("temperature", "top_p", "top_k", "min_p"),
     *("repetition_penalty", "presence_penalty", "frequency_penalty"),
 )
+
+
+PROMPTS = ("prompt_version", "group_prompt")  # the settings that each language has of its own
 
 
 class SettingsError(InputError):
@@ -41,16 +45,35 @@ def pin_settings(path: str | Path, settings: Mapping[str, Any], *, is_begun: boo
         write_json(path, settings)
         return
     first = read_settings(path)
-    differing = [
-        f"  {name}: {first.get(name)!r} then, {settings.get(name)!r} now"
-        for name in [*first, *(settings.keys() - first.keys())]
-        if first.get(name) != settings.get(name)
-    ]
-    if differing:
+    if names := differing(first, settings):
+        told = "".join(f"  {name}: {first.get(name)!r} then, {settings.get(name)!r} now\n" for name in names)
         raise SettingsError(
-            f"{path.parent} was begun with other settings:\n" + "\n".join(differing) + "\n"
+            f"{path.parent} was begun with other settings:\n{told}"
             "Use the same settings to continue it, or another output to begin anew."
         )
+    if settings.keys() - first.keys():
+        write_json(path, {**first, **settings})
+
+
+def by_language(settings_of: Callable[[str], Mapping[str, Any]], languages: Iterable[str]) -> dict[str, Any]:
+    """The settings of cases in these languages: each has prompts of its own, their versions named prompt_version_en.
+
+    Those of the default language have their plain names, as in files of old.
+    """
+    return {
+        name if language == DEFAULT_LANGUAGE or name not in PROMPTS else f"{name}_{language}": value
+        for language in sorted(languages) or [DEFAULT_LANGUAGE]
+        for name, value in settings_of(language).items()
+    }
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """The names of settings that differ; the prompts of a language only where both have cases in it."""
+    return [
+        name
+        for name in [*first, *(second.keys() - first.keys())]
+        if first.get(name) != second.get(name) and (not name.startswith(PROMPTS) or (name in first and name in second))
+    ]
 
 
 def read_settings(path: Path) -> dict[str, Any]:

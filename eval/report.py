@@ -168,10 +168,9 @@ def draw_pictures(analysis: Analysis, directory: Path) -> None:
 
 def _home(inputs: Inputs) -> tuple[Path, str]:
     """Where the page goes if nobody says, and its title: with a run's evaluations, else beside the grades."""
-    path = inputs.sets[0].path.absolute()
-    if path.parents[2].name == "eval":
-        return path.parents[2], path.parents[3].name
-    return path.parent, path.parent.name
+    folder = inputs.sets[0].path.absolute().parent
+    evaluations = folder.parent.parent
+    return (evaluations, evaluations.parent.name) if evaluations.name == "eval" else (folder, folder.name)
 
 
 def _run_of(inputs: Inputs) -> Path | None:

@@ -269,16 +269,32 @@ def test_a_stored_score_that_the_marks_do_not_make_is_told_with_its_case(world, 
     ("raters", "options", "problem"),
     [
         (["rater-1.json"], [], "nobody to agree with"),
-        (["rater-1.json", "rater-1.json"], [], "one name"),
+        (["rater-1.json", "rater-1.json"], [], "rater-1.json is given twice"),
+        (["rater-1.json", "policy-a.jsonl"], ["--likert", "a=x.jsonl", "b=x.jsonl"], "x.jsonl is given twice"),
+        (["rater-1.json", "rater-2.json"], ["--judge-model", "m"], "--judge-model has no effect with no --judge"),
         (["rater-1.json", "policy-a.jsonl"], [], "no marks"),
         (["rater-1.json", "rater-2.json"], ["--judge", "mini"], "--responses"),
         (["rater-1.json", "nowhere.json"], [], "nowhere.json"),
     ],
-    ids=["one rater", "one name", "no marks", "no responses", "no file"],
+    ids=[
+        "one rater",
+        "one rater twice",
+        "one Likert file twice",
+        "a judge's option alone",
+        "no marks",
+        "no responses",
+        "no file",
+    ],
 )
 def test_wrong_input_ends_with_a_message(agree, capsys, raters, options, problem):
     assert agree(raters, *options)[0] == 2
     assert problem in capsys.readouterr().err
+
+
+def test_two_raters_of_one_name_are_refused(world, agree, tmp_path, capsys):
+    (tmp_path / "rater-1.json").write_bytes((world / "rater-2.json").read_bytes())
+    assert agree(["rater-1.json", str(tmp_path / "rater-1.json")])[0] == 2
+    assert "one name" in capsys.readouterr().err
 
 
 def test_raters_of_other_cases_are_refused(agree, tmp_path, capsys):

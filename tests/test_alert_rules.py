@@ -58,6 +58,8 @@ def test_metrics_that_nothing_was_logged_of_are_told():
         ("warn if eval_scor < 1", "no metric is named eval_scor: did you mean eval_score?"),
         ("warn if kl > 1e999", "1e999 is too large, the limit must be a finite number"),
         ("stop if kl < -1e999 * first", "-1e999 is too large"),
+        ("warn if kl > 1 for 99999999999 logs", "at most 9999 logs in a row, got 99999999999"),
+        (f"warn if kl > 1 for {'9' * 5000} logs", "at most 9999 logs in a row"),
     ],
 )
 def test_a_sentence_that_means_nothing_is_refused_with_what_would_be_right(sentence, message):

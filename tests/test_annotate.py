@@ -275,6 +275,14 @@ def test_filled_in_workbooks_are_never_exported_over(exported, capsys):
     assert (exported / "out" / "rater-1.xlsx").read_bytes() == before
 
 
+def test_responses_that_are_given_twice_are_not_exported_twice(folder, capsys):
+    file = str(folder / "secret-a.jsonl")
+    options = ["--cases", str(folder / "cases.jsonl"), "--responses", file, file, "--out", str(folder / "out")]
+    assert main(["export", *options]) == 2
+    assert f"{file} is given twice: give each once" in capsys.readouterr().err
+    assert not (folder / "out").exists()
+
+
 def pairs(num_cases: int, generators=("a", "b")) -> list[tuple[Case, Response]]:
     issues = tuple(Issue(id, "쟁점", (Claim("원고", "주장"),), "인정") for id in ("", "1"))
     cases = [Case(f"c{n}", "q", issues, difficulty=("easy", "medium", "hard")[n % 3]) for n in range(num_cases)]

@@ -1,6 +1,7 @@
 """Two sets on the same cases: who is better, by how much, and is it chance."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -95,18 +96,20 @@ def test_two_sets_give_every_part_with_its_test(run, tmp_path, capsys):
 
 def test_more_sets_give_one_table_against_the_first(run, tmp_path, capsys):
     path = tmp_path / "c.json"
-    sets = zip(("base", "+RAG", "+RL", "+RAG+RL"), ("base", "checkpoint-20", "base", "checkpoint-40"), strict=True)
-    assert main([*(f"{name}={run}/eval/{folder}/greedy" for name, folder in sets), "--json", str(path)]) == 0
+    base, first, second = (run / "eval" / name / "greedy" for name in ("base", "checkpoint-20", "checkpoint-40"))
+    folders = (base, first, shutil.copytree(base, tmp_path / "copy"), second)
+    sets = [f"{name}={folder}" for name, folder in zip(("base", "+RAG", "+RL", "+RAG+RL"), folders, strict=True)]
+    assert main([*sets, "--json", str(path)]) == 0
     figures = json.loads(path.read_text(encoding="utf-8"))
     assert "4 sets, each against base" in capsys.readouterr().out
     assert figures["+RL/diff/score"] == figures["+RL/diff/score/high"] == 0
     assert figures["+RAG+RL/mean/score"] - figures["base/mean/score"] == pytest.approx(figures["+RAG+RL/diff/score"])
 
 
-def test_a_run_is_compared_within_itself_and_with_another_by_its_last_checkpoint(run, capsys):
+def test_a_run_is_compared_within_itself_and_with_another_by_its_last_checkpoint(run, tmp_path, capsys):
     assert main([str(run)]) == 0
     assert "3 sets, each against base" in capsys.readouterr().out
-    assert main([f"one={run}", f"two={run}"]) == 0
+    assert main([f"one={run}", f"two={shutil.copytree(run, tmp_path / 'other')}"]) == 0
     assert "two against one" in capsys.readouterr().out
 
 
@@ -138,10 +141,11 @@ def test_a_set_without_its_meta_file_is_told_so(run, tmp_path, capsys, first):
     [
         (["{run}/eval/base/greedy"], "one graded set only"),
         (["{run}", "wandb:a/b/c"], "cannot be compared"),
-        (["wandb:{run}", "wandb:{run}"], "no offline run"),
+        (["wandb:{run}", "wandb:{run}/eval"], "no offline run"),
+        (["wandb:a/b/c", "wandb:a/b/c"], "a/b/c is given twice"),
         (["wandb:", "wandb:{run}"], "wandb: names no run"),
     ],
-    ids=["one set", "set and W&B run", "no W&B run", "no name"],
+    ids=["one set", "set and W&B run", "no W&B run", "one W&B run twice", "no name"],
 )
 def test_what_cannot_be_compared_is_said(run, capsys, arguments, message):
     assert main([argument.format(run=run) for argument in arguments]) == 2

@@ -122,6 +122,7 @@ def test_a_model_takes_what_its_own_config_has(write):
         ({"curriculum": "skp"}, "did you mean skip?"),
         ({"curriculum": "skip", "curriculum_rest": 0}, "curriculum_rest must be at least 1"),
         ({"alerts": ["warn if eval_score < 5"]}, "eval_score is logged by evaluations alone: set eval_strategy"),
+        ({"alerts": ["warn if eval_score < 5"]}, "or drop this rule (--alerts null drops all)"),
     ],
 )
 def test_a_wrong_value_is_told_what_is_legal(write, changes, message):

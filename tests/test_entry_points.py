@@ -67,6 +67,31 @@ def test_where_nothing_can_be_written_is_told_at_once(module, option, capsys):
     assert f"{option.split()[-1]}: {__file__}/new/x.png would lie in {__file__}, which is a file" in told
 
 
+NUMBERS = [  # that make no sense
+    ("data.build", "--max-retries -1"), ("data.build", "--max-tokens 0"), ("data.build", "--temperature nan"),
+    ("data.prepare", "--test-sizes 1 1 -1"), ("data.prepare", "--valid-frac 1.5"), ("data.view", "--limit -1"),
+    ("data.view", "--limit 0"), ("eval.agreement", "--resamples 0"), ("eval.agreement", "--seed -1"),
+    ("eval.solve", "--max-retries -1"), ("benchmarks.build_scale", "--workers 0"),
+    ("benchmarks.client_overhead", "--verdicts 0"), ("benchmarks.coverage_study", "--seeds 0"),
+    ("benchmarks.eval_scale", "--num_cases -1"), ("benchmarks.fault_bias", "--faults 2"),
+    ("benchmarks.judge_agreement", "--num 0"), ("benchmarks.judge_step", "--prompts 0"),
+    ("benchmarks.judge_vllm", "--rounds 0"), ("benchmarks.load_cases", "--num_issues 0"),
+    ("benchmarks.lora_checkpoints", "--num-cases 0"), ("benchmarks.retrieval_speed", "--queries 0"),
+    ("benchmarks.retrieval_study", "--steps 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "option"), NUMBERS)
+def test_a_number_that_makes_no_sense_is_told_with_what_would(module, option, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [module, *option.split()])
+    with pytest.raises(SystemExit) as leaving:
+        importlib.import_module(module).main()
+    assert leaving.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{option.split()[0]}: must be a " in told
+    assert told.endswith(f"got {option.split()[-1]!r}\n")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_an_example_and_loads_no_engine_and_a_wrong_option_is_told(command):
     done = subprocess.run(

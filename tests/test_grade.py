@@ -14,6 +14,7 @@ from fake_llm_server import HANGING, FakeLLM, error, in_turn, verdict
 from data.mini import generate, gold_answer
 from eval.grade import main
 from eval.grading import MAX_UNJUDGED_IN_A_ROW
+from rewards.rubric import prompt_version
 
 ROOT = Path(__file__).parents[1]
 NUM_ISSUES = 3
@@ -162,6 +163,14 @@ def test_an_attempt_without_a_verdict_binds_to_nothing(grade, out, capsys):
     assert "judge_temperature: 0.7 then, 0.0 now" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["grades.jsonl", "grades.cases.json", "summary.json"])
+def test_a_folder_in_the_place_of_a_file_is_told(grade, out, capsys, name):
+    (out / name).mkdir(parents=True)
+    with FakeLLM(judged_fairly) as server:
+        assert grade(responses(1), server=server) == 2
+    assert capsys.readouterr().err.endswith(f"{out / name} is a folder, and must be a file\n")
+
+
 def test_a_file_of_something_else_is_not_taken_for_an_attempt(grade, out, capsys):
     out.mkdir()
     write(out / "grades.jsonl", [{"pupil": "a", "grade": 1}])
@@ -268,6 +277,36 @@ def test_another_judge_is_refused(grade, capsys):
     assert "judge_temperature: 0.0 then, 0.7 now" in capsys.readouterr().err
 
 
+def test_each_language_has_its_own_prompts_pinned(tmp_path, out, capsys):
+    """Korean alone as it always was; the others as they come, in folders from before they were pinned too."""
+    records = [case_record(f"사건-{code}") | {"language": code} for code in ("ko", "en", "ja")]
+    command = ["--cases", str(write(tmp_path / "cases.jsonl", records)), "--out", str(out)]
+
+    def grade(server, *languages):
+        lines = [{"doc_id": f"사건-{code}", "response": f"{ANSWER} {code}"} for code in languages]
+        path = write(tmp_path / "responses.jsonl", lines)
+        return main([*command, "--responses", str(path), "--judge", server.base_url, "--judge-model", "judge"])
+
+    def pinned():
+        settings = json.loads((out / "grades.meta.json").read_text())
+        return {name: value for name, value in settings.items() if name.startswith("prompt_version")}
+
+    ko, en, ja = map(prompt_version, ("ko", "en", "ja"))
+    with FakeLLM(judged_fairly) as server:
+        assert grade(server, "en") == 0
+        assert pinned() == {"prompt_version_en": en}
+        (out / "grades.meta.json").write_text(
+            (out / "grades.meta.json").read_text().replace(f'_en": "{en}', f'": "{ko}')  # as it was of old
+        )
+        assert grade(server, "en") == 0
+        assert grade(server, "ko", "ja") == 0
+        assert pinned() == {"prompt_version": ko, "prompt_version_en": en, "prompt_version_ja": ja}
+        (out / "grades.meta.json").write_text((out / "grades.meta.json").read_text().replace(ja, "other"))
+        assert grade(server, "ko", "en") == 0
+        assert grade(server, "ja") == 2
+        assert f"prompt_version_ja: 'other' then, '{ja}' now" in capsys.readouterr().err
+
+
 def test_grades_of_other_responses_are_refused(grade, capsys):
     with FakeLLM(judged_fairly) as server:
         grade(responses(), server=server)
@@ -336,8 +375,10 @@ def test_the_mini_judge_is_refused_for_other_cases(grade, capsys):
         (["--judge", "recorded"], "holds no verdicts"),
         (["--judge", "http://localhost:1/v1", "--judge-model", "m", "--judge-quorum", "2"], "judge_quorum"),
         (["--judge", "mini", "--gate-min-hangul-frac", "7"], "gate_min_hangul_frac"),
+        (["--judge", "recorded", "--judge-model", "x"], "--judge-model has no effect with --judge recorded"),
+        (["--judge", "mini", "--judge-votes", "3"], "--judge-votes has no effect with the judge mini"),
     ],
-    ids=["no model", "unknown judge", "no verdicts", "quorum", "gate"],
+    ids=["no model", "unknown judge", "no verdicts", "quorum", "gate", "recorded and a model", "mini and votes"],
 )
 def test_wrong_input_ends_with_a_message(grade, capsys, options, problem):
     assert grade(responses(), *options) == 2

@@ -70,8 +70,9 @@ def test_the_sampling_is_chosen_and_what_was_set_aside_is_not_there(tmp_path):
 def test_files_and_folders_may_have_names_of_their_own(cases, write_set, tmp_path):
     one = write_set("one", make_grade(CASE, "rr"))
     write_set("two=2", make_grade(CASE, "rr"))
-    inputs = read_inputs([f"+RAG+RL={one}", str(one / "grades.jsonl"), str(tmp_path / "two=2")], cases)
-    assert [graded.name for graded in inputs.sets] == ["+RAG+RL", str(one), str(tmp_path / "two=2")]
+    three = write_set("three", make_grade(CASE, "rr"))
+    inputs = read_inputs([f"+RAG+RL={one}", str(three / "grades.jsonl"), str(tmp_path / "two=2")], cases)
+    assert [graded.name for graded in inputs.sets] == ["+RAG+RL", str(three), str(tmp_path / "two=2")]
     assert [graded.name for graded in read_inputs([str(one)], cases).sets] == ["model"]
     assert list(inputs.cases) == ["가합1"]  # nobody answered the other
 
@@ -177,6 +178,26 @@ def test_sets_of_which_no_case_is_scored_in_both_are_not_compared(cases, write_s
     one, other = (write_set(name, make_grade(CASE, verdicts)) for name, verdicts in (("one", "rr"), ("other", "?r")))
     assert run(compare, one, other, "--cases", cases) == 2
     assert "no case is scored in both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [compare, errors, four_way, report], ids=["compare", "errors", "four_way", "report"]
+)
+@pytest.mark.parametrize("again", ["a/grades.jsonl", "b/../a"], ids=["its file", "a way round"])
+def test_a_set_that_is_given_twice_is_refused(cases, write_set, tmp_path, capsys, command, again):
+    for name in "abc":
+        write_set(name, make_grade(CASE, "rr"))
+    sets = [tmp_path / "a", *((tmp_path / "b", tmp_path / "c") if command is four_way else ()), f"{tmp_path}/{again}"]
+    assert run(command, *sets, "--cases", cases) == 2
+    assert "a/grades.jsonl" in (told := capsys.readouterr().err)
+    assert told.endswith("give each once\n")
+    assert not (tmp_path / "a/report.html").exists()
+
+
+def test_a_run_and_its_own_last_checkpoint_are_one_set(tmp_path, capsys):
+    folder = write_simulated_run(tmp_path / "run", num_cases=2, num_checkpoints=1)
+    assert run(compare, folder, f"RL={folder}/eval/checkpoint-20/greedy") == 2
+    assert "checkpoint-20/greedy/grades.jsonl is given twice: give each once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [compare, four_way, report], ids=["compare", "four_way", "report"])

@@ -162,12 +162,13 @@ def test_a_judge_that_is_not_fit_stops_the_run_before_a_model_loads(workshop):
 def test_a_dry_run_tries_the_judge(workshop):
     with FakeLLM(right_on_easy_questions(lambda _: verdict(True, True))) as server:
         judge = ("--judge", "endpoint", "--judge_base_url", server.base_url, "--judge_model", "fake")
-        run = workshop.run("dry", "--dry_run", "true", *judge)
+        run = workshop.run("dry", "--dry_run", "true", *judge, "--judge_store", "verdicts")
         assert len(server.requests) == 21  # the last with a response of the greatest length
     assert run.returncode == 0, run.err
     assert "20 of 20 easy questions right" in run.out
     assert "warning: the judge fake has no judge card" in run.err
     assert "calls a generation" in run.out
+    assert not (workshop.folder / "verdicts").exists()
 
 
 def test_a_dry_run_tells_of_a_judge_that_does_not_answer(workshop):

@@ -14,7 +14,7 @@ from data.store import Store
 from eval.grade import main
 from eval.likert import read_likert
 from rewards.judge import JudgeConfig, load_judge
-from rewards.likert import Likert, LikertJudge, parse, render
+from rewards.likert import Likert, LikertJudge, parse, prompt_version, render
 
 CASE = Case(
     "사건-1",
@@ -145,6 +145,15 @@ def test_another_judge_is_not_mixed_in(grade, capsys):
         assert grade(server) == 0
         assert grade(server, "--judge-temperature", "0.5") == 2
     assert "judge_temperature" in capsys.readouterr().err
+
+
+def test_the_prompt_of_the_cases_language_is_pinned(grade, tmp_path):
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(cases.read_text(encoding="utf-8").replace('{"doc_id"', '{"language": "en", "doc_id"'))
+    with FakeLLM(in_turn(graded(5))) as server:
+        assert grade(server) == 0
+    pinned = json.loads((tmp_path / "out/likert.meta.json").read_text())
+    assert (pinned["prompt_version_en"], "prompt_version" in pinned) == (prompt_version("en"), False)
 
 
 def test_the_mini_judge_gives_no_likert_grades(tmp_path, capsys):

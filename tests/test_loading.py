@@ -295,15 +295,19 @@ def test_a_data_set_of_the_hub_is_loaded_by_split(tmp_path):
     (tmp_path / "one").mkdir()
     pq.write_table(pa.Table.from_pylist([record_of()]), tmp_path / "one" / "cases.parquet")
     (tmp_path / "bare").mkdir()
+    (tmp_path / "mixed").mkdir()
+    for name, others in (("a", {}), ("b", {"language": "en"})):
+        (tmp_path / "mixed" / f"{name}.jsonl").write_bytes(line_of(name, **others))
     (tmp_path / "files").mkdir()
     for split in ("train", "valid"):
         pq.write_table(pa.Table.from_pylist([verl_row(split)]), tmp_path / "files" / f"{split}.parquet")
 
     hub_id = "jinulee-v/legit_ko_verl"
-    train, valid, unnamed, unknown, only, bare, absent, file = in_a_new_process(
+    train, valid, unnamed, unknown, only, bare, absent, file, mixed = in_a_new_process(
         tmp_path,
         (hub_id, "train"), (hub_id, "valid"), (hub_id, None), (hub_id, "test"), ("one", None), ("bare", None),
         ("somebody/absent", "train"), ("files", "valid"),
+        ("mixed", None),
     )  # fmt: skip
     assert train == "['가', '나']"
     assert valid == "['다']"
@@ -314,3 +318,7 @@ def test_a_data_set_of_the_hub_is_loaded_by_split(tmp_path):
     assert bare.startswith("bare: cannot be loaded from the folder")
     assert absent.startswith("somebody/absent: cannot be loaded from the hub")
     assert file == "['valid']"
+    assert mixed == (
+        "mixed: cannot be loaded from the folder: its records have not all the same keys; name one of its files, whose "
+        "records may differ"
+    )

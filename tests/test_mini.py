@@ -187,6 +187,12 @@ def test_the_command_writes_the_wanted_splits(tmp_path):
     assert [json.loads(line) for line in lines] == train()[:30]
 
 
+def test_a_folder_in_the_place_of_a_split_is_told(tmp_path, capsys):
+    (tmp_path / "train.jsonl").mkdir()
+    assert main(["--out", str(tmp_path), "--train", "1"]) == 2
+    assert capsys.readouterr().err == f"{tmp_path / 'train.jsonl'} is a folder, and must be a file\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

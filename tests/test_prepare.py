@@ -112,12 +112,14 @@ def test_the_samples_become_a_data_set_that_loads_again(tmp_path, capsys):
     assert "num_cases" in capsys.readouterr().out
 
 
-def test_too_few_cases_and_no_file_are_one_message(tmp_path, capsys):
+def test_too_few_cases_no_file_and_one_file_twice_are_one_message(tmp_path, capsys):
     path = write(tmp_path / "a.jsonl", [case("a")])
     assert main([path, "--out", str(tmp_path / "set")]) == 2
     assert "ask for fewer with --test-sizes" in capsys.readouterr().err
     assert main([str(tmp_path / "b.jsonl"), "--out", str(tmp_path / "set")]) == 2
     assert "no such file" in capsys.readouterr().err
+    assert main([path, path, "--out", str(tmp_path / "set"), "--test-sizes", "0", "0", "0"]) == 2
+    assert f"{path} is given twice" in capsys.readouterr().err
 
 
 class Hub(BaseHTTPRequestHandler):

@@ -7,15 +7,16 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 from simulated_run import write_simulated_run
 
 from data.jsonl import read_jsonl, write_jsonl
-from eval.graded import read_inputs
+from eval.graded import GradedSet, Inputs, read_inputs
 from eval.phases import MEANING, PHASES
-from eval.report import column_axis, flat_figures, main, packed, render_page
+from eval.report import _home, column_axis, flat_figures, main, packed, render_page
 from eval.report_data import analyse, most_changed
 from eval.tables import Change, Sheet
 from eval.tallies import Estimate
@@ -147,6 +148,12 @@ def test_other_judges_are_no_page(run_dir, tmp_path, capsys):
     assert main([f"{run_dir}/eval/base/greedy", f"other={folder}", "--cases", cases, "--out", str(tmp_path / "r")]) == 2
     assert "not judged alike" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
+
+
+def test_grades_with_few_folders_above_them_are_no_runs():
+    for path, home in (("/g", ("/", "")), ("/set/g", ("/set", "set")), ("/run/eval/base/t1/g", ("/run/eval", "run"))):
+        folder, name = _home(Inputs((GradedSet("a", Path(path), None, {}, {}),), {}, ""))
+        assert (str(folder), name) == home
 
 
 def test_packing_is_the_same_for_the_same_content():

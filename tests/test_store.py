@@ -30,9 +30,10 @@ def test_a_key_is_its_parts_whatever_their_order():
     assert len(Store.key(a="\ud800")) == 64
 
 
-def test_a_reader_leaves_no_file(tmp_path):
-    with Store(tmp_path) as store:
+def test_a_reader_leaves_no_file_and_no_folder(tmp_path):
+    with Store(tmp_path / "verdicts") as store:
         store.get(KEY)
+        store.refresh()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,8 +93,18 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path, line):
 
 def test_a_store_where_no_folder_can_be_is_refused_before_anything_is_paid(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(InputError, match="taken: answers are stored in a folder, and this is a file"):
+    with pytest.raises(InputError, match=r"the store of answers must be a folder, and .*taken is a file"):
         Store(tmp_path / "taken")
+    with pytest.raises(InputError, match=r"taken/verdicts would lie in .*taken, which is a file"):
+        Store(tmp_path / "taken" / "verdicts")
+
+
+def test_a_store_in_a_folder_that_may_not_be_written_to_is_refused_too(tmp_path):
+    tmp_path.chmod(0o500)
+    if os.access(tmp_path, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    with pytest.raises(InputError, match="which may not be written to"):
+        Store(tmp_path / "verdicts")
 
 
 def test_kill_minus_nine_loses_nothing_that_was_put(tmp_path):

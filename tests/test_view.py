@@ -65,6 +65,14 @@ def test_what_is_not_there_is_said(built, capsys, arguments, complaint):
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("line", ['{"doc_id": "a"}', '{"doc_id": "a", "text": 1}'])
+def test_judgments_that_are_none_are_named_with_their_line(built, capsys, line):
+    path = built.with_name("judgments.jsonl")
+    path.write_text(line + "\n")
+    assert main([str(built)]) == 2
+    assert capsys.readouterr().err.startswith(f"{path}, line 1: no judgment of data/build.py")
+
+
 def test_the_page_marks_in_the_judgment_what_supports_each_statement(built, tmp_path):
     out = tmp_path / "page.html"
     assert main([str(built), "--html", str(out), "--limit", "2"]) == 0

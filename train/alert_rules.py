@@ -32,6 +32,7 @@ _SENTENCE = re.compile(
     r"(warn|stop) if (\S+) ([<>]) (-?\d+(?:\.\d+)?(?:[eE]-?\d+)?)( ?\* ?first)?(?: for ([1-9]\d*) logs?)?"
 )
 _OURS = (*batch_metrics([], EndpointStats()), *symptoms([]))
+_DROP = "drop this rule (--alerts null drops all)"
 _TWO_JUDGES = tuple(f"eval_{name}" for name in exploitation({}, {}))
 _OF_EVALUATIONS = (*summarize([None]), "eval_step", *_TWO_JUDGES)
 
@@ -68,11 +69,11 @@ class AlertConfig:
         for rule in self.rules() if self.alerts else ():
             about = f"alerts: {rule.sentence!r}: {rule.metric} is logged"
             if rule.metric in _OF_EVALUATIONS and not evaluates:
-                yield f"{about} by evaluations alone: set eval_strategy: steps and eval_cases, or drop this rule"
+                yield f"{about} by evaluations alone: set eval_strategy: steps and eval_cases, or {_DROP}"
             elif rule.metric in _TWO_JUDGES and not has_two_judges:
                 yield (
                     f"{about} where evaluations have another judge than training: set another eval_judge or "
-                    "eval_judge_model, or drop this rule (--alerts null drops all)"
+                    f"eval_judge_model, or {_DROP}"
                 )
 
 
@@ -97,7 +98,7 @@ def read_rule(sentence: str) -> Rule:
     (True, 'kl', False, 10.0, False, 3)
 
     Raises:
-        ValueError: it has another form, a limit that is not finite, or names a metric that no run logs.
+        ValueError: it has another form, too large a limit or number of logs, or names a metric that no run logs.
     """
     match = _SENTENCE.fullmatch(" ".join(sentence.split()))
     if match is None:
@@ -105,6 +106,8 @@ def read_rule(sentence: str) -> Rule:
     action, metric, sign, number, of_first, num_logs = match.groups()
     if not math.isfinite(float(number)):
         raise ValueError(f"alerts: {sentence!r}: {number} is too large, the limit must be a finite number")
+    if len(num_logs or "") > 4:
+        raise ValueError(f"alerts: {sentence!r}: a rule may wait for at most 9999 logs in a row, got {num_logs}")
     known = _OF_EVALUATIONS if metric.startswith("eval_") else _OURS
     is_ours = known is _OF_EVALUATIONS or any(name.startswith(metric.partition("/")[0] + "/") for name in known)
     if is_ours and metric not in known:
