@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from data.cases import ROOT_ID, Case, CaseError, Issue
+from data.citations import find_laws
 from data.grounding import MIN_STATEMENT_SUPPORT, MIN_SUPPORT, Source, Span, bare, sentences
 from data.judgment_text import Judgment
 from data.language import purposes_heading
@@ -47,6 +48,7 @@ def check_case(draft: Draft, record: Mapping[str, Any], examples: str = "") -> t
         reasons.append("order: the answer is not the judgment's order to the character")
     reasons += _leakage(draft, case)
     reasons += _example_text(record, examples, source)
+    reasons += _laws(case, source)
     reasons += _parties(case, judgment)
     reasons += _sections(case, judgment, spans)
     return reasons, spans
@@ -107,6 +109,7 @@ def _example_text(record: Mapping[str, Any], examples: str, source: Source) -> I
         texts += [
             issue["summary"],
             issue["conclusion"],
+            *issue["relevant_law"],
             *issue["analysis"],
             *(claim["content"] for claim in issue["claim"]),
         ]
@@ -122,6 +125,14 @@ def _runs(examples: str) -> frozenset[str]:
 
 def _bare_runs(text: str) -> Iterator[str]:
     return (text[i : i + EXAMPLE_CHARS] for i in range(len(text) - EXAMPLE_CHARS + 1))
+
+
+def _laws(case: Case, source: Source) -> Iterator[str]:
+    """Laws whose article or case number the judgment does not have; names are not compared, for courts shorten them."""
+    for issue in case.sub_issues:
+        for law in find_laws("\n".join(issue.relevant_law)):
+            if law.key.split()[-1] not in source.bare:
+                yield f"law: issue {issue.id!r} cites {law.citation}, which the judgment does not"
 
 
 def _parties(case: Case, judgment: Judgment) -> Iterator[str]:

@@ -111,6 +111,18 @@ def test_spans_say_what_of_the_judgment_supports_each_statement():
             id="text of the prompt's example",
         ),
         pytest.param(
+            FIRE,
+            {"refine": with_issue(FIRE, "1", relevant_law=["상인은 상당한 보수를 청구할 수 있다. 상법 제61조"])},
+            "law: issue '1' cites 상법 제61조, which the judgment does not",
+            id="a law that the court did not cite",
+        ),
+        pytest.param(
+            FIRE,
+            {"refine": with_issue(FIRE, "1", relevant_law=["상법 제651조: 상인이 그 영업범위 내에서 타인을 위하여 행위"])},
+            "leakage: text of a prompt: ",
+            id="the law of the prompt's example",
+        ),
+        pytest.param(
             FOOD,
             {"refine": with_issue(FOOD, "2.2", claims=[{"claimer": "피고 D", "content": "원고가 피고 B임을 알았다."}])},
             "parties: a claim of issue '2.2' names no party of this case: 피고 D",
