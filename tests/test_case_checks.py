@@ -118,7 +118,7 @@ def test_spans_say_what_of_the_judgment_supports_each_statement():
         ),
         pytest.param(
             FIRE,
-            {"refine": with_issue(FIRE, "1", relevant_law=["상법 제651조: 상인이 그 영업범위 내에서 타인을 위하여 행위"])},
+            {"refine": with_issue(FIRE, "1", relevant_law=["상법 제651조: 상인이 그 영업범위 내에서 타인을 위하여"])},
             "leakage: text of a prompt: ",
             id="the law of the prompt's example",
         ),
