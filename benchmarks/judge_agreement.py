@@ -23,20 +23,22 @@ from rewards.judge import Judge, JudgeConfig, load_judge
 from rewards.score import Judgment
 
 FIELDS = ("contains_issue", "correct_conclusion")
-WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("one issue a call", {}),
-    ("all issues in a call", {"judge_issues_per_call": "all"}),
-    ("soft", {"judge_verdict": "soft"}),
+WAYS: tuple[tuple[str, str, dict[str, Any]], ...] = (  # name, secret of the marks around the response, settings
+    ("one issue a call", "a", {}),
+    ("soft", "a", {"judge_verdict": "soft"}),
+    ("all issues in a call", "a", {"judge_issues_per_call": "all"}),
+    ("one issue a call, other marks", "b", {}),
 )
 Verdicts = dict[tuple[int, str], Judgment | None]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description="Has real responses judged three ways by a real judge: each issue in a call of its own, all issues "
-        "of a response in one call, and soft verdicts. Prints Cohen's kappa with the first way for both fields (soft "
-        "verdicts cut at 0.5), and beside it what each way costs. The ways take turns response by response, so that a "
-        "server with one slot keeps its prefix; the first way therefore pays for the prefix of all three.",
+        description="Has real responses judged by a real judge: each issue in a call of its own, soft verdicts, all "
+        "issues of a response in one call, and the first way again with other marks around the response, which says "
+        "how far verdicts move by themselves. Prints Cohen's kappa with the first way for both fields (soft verdicts "
+        "cut at 0.5), and beside it what each way costs. The ways take turns response by response, so that a server "
+        "keeps the prefix; the first way therefore pays for that of all but the last.",
         epilog="example: python -m benchmarks.judge_agreement cases.jsonl responses.jsonl --judge "
         "http://localhost:8001/v1 --model Qwen/Qwen2.5-32B-Instruct",
     )
@@ -70,7 +72,11 @@ async def judge_all(
     config: JudgeConfig, items: list[tuple[Case, str]]
 ) -> tuple[list[Verdicts], list[EndpointStats], list[float]]:
     """The verdicts of each way by response and issue, what it asked of the endpoint, and its seconds."""
-    judges = [judge for _, keys in WAYS if isinstance(judge := load_judge(replace(config, **keys)), Judge)]
+    judges = []
+    for _, secret, keys in WAYS:
+        way = replace(config, **keys)
+        if isinstance(judge := load_judge(way), Judge):  # it is: there is a URL
+            judges.append(Judge(way, judge.endpoint, secret=secret))
     found: list[Verdicts] = [{} for _ in judges]
     seconds = [0.0] * len(judges)
     for number, (case, answer) in enumerate(items):
@@ -89,9 +95,9 @@ def report(found: list[Verdicts], spent: list[EndpointStats], seconds: list[floa
     """Prints the table; the same as flat figures."""
     figures: dict[str, float] = {}
     table = Table(title=f"agreement with {WAYS[0][0]}, {len(found[0])} verdicts")
-    for column in ("way", "missing", *FIELDS, "calls", "tokens in", "tokens out", "seconds"):
+    for column in ("way", "missing", "contained", "correct", "calls", "tokens in", "out", "seconds"):
         table.add_column(column, justify="left" if column == "way" else "right")
-    for (name, _), verdicts, stats, took_s in zip(WAYS, found, spent, seconds, strict=True):
+    for (name, *_), verdicts, stats, took_s in zip(WAYS, found, spent, seconds, strict=True):
         kappas = [kappa(found[0], verdicts, field) for field in FIELDS]
         missing = sum(verdict is None for verdict in verdicts.values())
         table.add_row(
