@@ -81,9 +81,18 @@ class Judge:
         return {issue.id: self._verdict(issue, found) for issue in case.issues}
 
     async def ask(
-        self, issues: Sequence[Issue], answer: str, *, language: str = DEFAULT_LANGUAGE, until: float = math.inf
+        self,
+        issues: Sequence[Issue],
+        answer: str,
+        *,
+        language: str = DEFAULT_LANGUAGE,
+        sample: int = 0,
+        until: float = math.inf,
     ) -> list[Judgment]:
         """Fresh verdicts on some issues of a response, of one call past the store.
+
+        A sample beyond the votes, which is there to measure the noise, has other marks around the response: word for
+        word the same question gets the same answer at temperature 0, however little there is behind it.
 
         Raises:
             EndpointError: there are none to be had.
@@ -100,8 +109,9 @@ class Judge:
                 is_second = True
                 raise
 
+        secret = self._secret if sample < self.config.judge_votes else f"{self._secret}/{sample}"
         messages = render_group(
-            issues, answer, rationales=self.config.judge_rationales, secret=self._secret, language=language
+            issues, answer, rationales=self.config.judge_rationales, secret=secret, language=language
         )
         sampling = self._sampling | {
             "max_tokens": self.config.judge_max_tokens * len(issues),
@@ -145,7 +155,7 @@ class Judge:
         if not missing:
             return
         try:
-            judgments = await self.ask(missing, answer, language=language, until=until)
+            judgments = await self.ask(missing, answer, language=language, sample=sample, until=until)
         except EndpointError as error:  # counted by the endpoint; a missing verdict is no grade
             if len(missing) > 1 and error.kind in SPLIT_KINDS:
                 half = len(missing) // 2

@@ -60,7 +60,10 @@ class JudgeConfig:
     )
     judge_repeat_frac: float = field(
         default=0.02,
-        metadata={"help": "Share of calls asked twice, only to log how often the judge contradicts itself."},
+        metadata={
+            "help": "Share of calls asked twice, the second time with other marks around the response, only to log how "
+            "often the judge contradicts itself."
+        },
     )
     judge_preflight: bool = field(
         default=True, metadata={"help": "Try the judge on 20 easy questions before training, and stop if it fails."}

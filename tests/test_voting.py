@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 from itertools import count
 
 import pytest
@@ -101,6 +102,21 @@ def test_one_call_in_fifty_is_repeated():
         asyncio.run(judge_batch(judge, [(CASE, f"답 {n}") for n in range(200)], 60))
     assert 400 + 2 <= len(server.requests) <= 400 + 20
     assert judge.stats.repeated == len(server.requests) - 400
+
+
+def test_a_repeat_has_other_marks_so_that_it_shows_what_the_verdict_hangs_on_and_a_vote_has_the_same():
+    def script(request):
+        marks.append(re.search(r"[0-9a-f]{8}", request.text)[0])
+        return verdict(marks[-1] == marks[0], True)
+
+    for options, num_marks in (({"judge_repeat_frac": 1.0}, 2), ({"judge_votes": 3}, 1)):
+        marks = []
+        with FakeLLM(script) as server:
+            config = JudgeConfig(judge_base_url=server.base_url, judge_model="fake", **options)
+            judge = load_judge(config)
+            asyncio.run(judge_batch(judge, [(CASE, "답")], 30))
+        assert len(set(marks)) == num_marks
+        assert (judge.stats.repeated, judge.stats.disagreed > 0) == (2, num_marks == 2)
 
 
 def tokens(*spelled):
