@@ -5,6 +5,7 @@ import asyncio
 import sys
 import time
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ async def judge_all(
 
 
 def report(found: list[Verdicts], spent: list[EndpointStats], seconds: list[float]) -> dict[str, float]:
-    """Prints the table; the same as flat figures."""
+    """Prints the table; the same as flat figures, without a kappa that is not defined."""
     figures: dict[str, float] = {}
     table = Table(title=f"agreement with {WAYS[0][0]}, {len(found[0])} verdicts")
     for column in ("way", "missing", "contained", "correct", "calls", "tokens in", "out", "seconds"):
@@ -101,10 +102,12 @@ def report(found: list[Verdicts], spent: list[EndpointStats], seconds: list[floa
         kappas = [kappa(found[0], verdicts, field) for field in FIELDS]
         missing = sum(verdict is None for verdict in verdicts.values())
         table.add_row(
-            name, str(missing), *(f"{value:.2f}" for value in kappas), f"{stats.calls:,}", f"{stats.tokens_in:,}",
-            f"{stats.tokens_out:,}", f"{took_s:.0f}",
+            name, str(missing), *("–" if isnan(value) else f"{value:.2f}" for value in kappas),
+            f"{stats.calls:,}", f"{stats.tokens_in:,}", f"{stats.tokens_out:,}", f"{took_s:.0f}",
         )  # fmt: skip
-        figures |= {f"{name}/kappa/{field}": value for field, value in zip(FIELDS, kappas, strict=True)}
+        figures |= {
+            f"{name}/kappa/{field}": value for field, value in zip(FIELDS, kappas, strict=True) if not isnan(value)
+        }
         figures |= {f"{name}/missing": missing, f"{name}/calls": stats.calls, f"{name}/seconds": took_s}
         figures |= {f"{name}/tokens_in": stats.tokens_in, f"{name}/tokens_out": stats.tokens_out}
     Console().print(table)

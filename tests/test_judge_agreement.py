@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import math
 import re
 
 import pytest
 
 from benchmarks.judge_agreement import WAYS, judge_all, report
 from data.cases import Case, Issue
+from data.endpoint import EndpointStats
 from rewards.judge import JudgeConfig
+from rewards.score import Judgment
 from tests.fake_llm_server import FakeLLM, Reply, completion
 
 CASE = Case("c", "질문", (Issue("", "", (), "주문"), Issue("1", "쟁점", (), "결론")))
@@ -47,3 +50,12 @@ def test_the_last_way_alone_has_other_marks_and_kappa_says_what_they_change():
     assert [mark == marks[0] for mark in marks] == [True] * 5 + [False] * 2
     for field in ("contains_issue", "correct_conclusion"):
         assert [figures[f"{name}/kappa/{field}"] for name, *_ in WAYS] == pytest.approx([1, 1, 1, -1])
+
+
+def test_a_kappa_that_is_not_defined_is_no_figure():
+    found = [
+        {(0, ""): Judgment(True, False), (0, "1"): Judgment(value, False)} for value in (False, False, True, False)
+    ]
+    figures = report(found, [EndpointStats()] * 4, [1.0] * 4)
+    assert {key for key in figures if "kappa" in key} == {f"{name}/kappa/contains_issue" for name, *_ in WAYS}
+    assert all(math.isfinite(value) for value in figures.values())
