@@ -65,10 +65,11 @@ class Plan:
             judgment = parse_judgment(document.text)
             text = judgment.text.encode("utf-8", "replace")
             key = hashlib.sha256(text).hexdigest()
-            first = sources_by_key.setdefault(key, document.source)
+            first = sources_by_key.get(key)
+            sources_by_key.setdefault(key, document.source)
             verdict = select(judgment, rules)
-            reasons = [f"같은 글이 이미 있다: {first}"] if first != document.source else list(verdict.reasons)
-            if reasons and not (verdict.status == "borderline" and with_borderline and first == document.source):
+            reasons = list(verdict.reasons) if first is None else [f"같은 글이 이미 있다: {first}"]
+            if reasons and not (verdict.status == "borderline" and with_borderline and first is None):
                 self.dropped.append({"source": document.source, "doc_id": judgment.doc_id, "reasons": reasons})
                 continue
             entry = Entry(key, document.source, verdict.kind, verdict.reasons, (len(text), self._texts.tell()))

@@ -40,6 +40,9 @@ def build(args: argparse.Namespace) -> int:
         raise InputError("--base-url is missing: which endpoint is to be asked? (--dry-run asks none)")
     if args.budget is not None and not any(args.price):
         raise InputError("--budget needs --price IN OUT: what does the endpoint charge for a million tokens?")
+    for room in filter(Path.is_dir, map(Path, args.judgments)):
+        if args.out.resolve().is_relative_to(room.resolve()):
+            raise InputError(f"--out {args.out} lies among the judgments of {room}: name a folder outside of it")
     if find_spec("rapidfuzz") is None:
         raise InputError('building needs further packages: pip install "legit-rl[build]"')
     rules = load_rules(args.rules)

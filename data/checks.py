@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from data.cases import ROOT_ID, Case, CaseError, Issue
@@ -17,6 +18,10 @@ from data.stages import Draft
 MAX_LIKENESS = 70.0  # of a told sentence to a conclusion, in 0..100; in the hand-made cases the greatest is 55
 EXAMPLE_CHARS = 14  # a run of so many characters that a case shares with a prompt and not with its judgment
 MAX_STRAY_FRAC = 0.5  # of a tree's edges that leave the judgment's main section; as many in one hand-made case
+
+MIN_CHARS = 5  # of what an issue says, without blanks; in the hand-made cases the least is 7
+MIN_STATEMENT_FRAC = 0.4  # of the length of the facts that a statement tells; in the hand-made cases the least is 0.72
+MIN_TOLD_FRAC = 0.3  # of the innermost sections in which the court decides; in the hand-made cases the least is 0.58
 
 _COURT_WORDS = re.compile(
     r"(?:청구|주장|항변|재항변|소)[은는이가]?(?:모두|각)?(?:이유(?:있|없)|부적법)|받아들이지(?:않는다|아니한다)"
@@ -48,9 +53,10 @@ def check_case(draft: Draft, record: Mapping[str, Any], examples: str = "") -> t
         reasons.append("order: the answer is not the judgment's order to the character")
     reasons += _leakage(draft, case)
     reasons += _example_text(record, examples, source)
-    reasons += _laws(case, source)
+    reasons += _laws(case, judgment, source)
     reasons += _parties(case, judgment)
     reasons += _sections(case, judgment, spans)
+    reasons += _completeness(draft, case, spans)
     return reasons, spans
 
 
@@ -127,11 +133,13 @@ def _bare_runs(text: str) -> Iterator[str]:
     return (text[i : i + EXAMPLE_CHARS] for i in range(len(text) - EXAMPLE_CHARS + 1))
 
 
-def _laws(case: Case, source: Source) -> Iterator[str]:
+def _laws(case: Case, judgment: Judgment, source: Source) -> Iterator[str]:
     """Laws whose article or case number the judgment does not have; names are not compared, for courts shorten them."""
+    known = {law.key.split()[-1] for law in find_laws(judgment.text)}
     for issue in case.sub_issues:
         for law in find_laws("\n".join(issue.relevant_law)):
-            if law.key.split()[-1] not in source.bare:
+            number = law.key.split()[-1]
+            if number not in known and not re.search(rf"(?<!\d){number}(?!\d|의\d)", source.bare):
                 yield f"law: issue {issue.id!r} cites {law.citation}, which the judgment does not"
 
 
@@ -169,3 +177,27 @@ def _sections(case: Case, judgment: Judgment, spans: Spans) -> Iterator[str]:
     num_stray = sum(child != parent for child, parent in known)
     if num_stray > MAX_STRAY_FRAC * len(known):
         yield f"sections: {num_stray} of {len(known)} sub-issues stand in another main section than what they hang on"
+
+
+def _completeness(draft: Draft, case: Case, spans: Spans) -> Iterator[str]:
+    """What says next to nothing, a statement without most of the facts, a tree without most of what is decided."""
+    for issue in case.sub_issues:
+        for text in (issue.summary, *(claim.content for claim in issue.claims), *issue.analysis, issue.conclusion):
+            if len(bare(text)) < MIN_CHARS:
+                yield f"completeness: a text of issue {issue.id!r} says next to nothing: {text!r}"
+    told, facts = len(draft.statement), sum(map(len, draft.facts))
+    if told < MIN_STATEMENT_FRAC * facts:
+        yield f"completeness: the statement has {told} characters for facts of {facts}"
+    sections = draft.judgment.sections
+    without = [(s.start, s.end) for s in sections if _NO_FINDING.search(s.title)]
+    starts = [start for span in spans if span["kind"] in ("analysis", "conclusion") for start, _ in span["at"]]
+    deciding = [
+        section
+        for section, after in zip_longest(sections, sections[1:])
+        if (after is None or after.depth <= section.depth)  # nothing below it
+        and not any(start <= section.start < end for start, end in without)
+    ]
+    untold = [s for s in deciding if not any(s.start <= start < s.end for start in starts)]
+    if len(untold) > (1 - MIN_TOLD_FRAC) * len(deciding):
+        names = ", ".join(f"{section.number} {section.title}".strip() for section in untold[:3])
+        yield f"completeness: no issue tells of {len(untold)} of the {len(deciding)} sections that decide: {names}, …"

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ T = TypeVar("T")
 
 class InputError(ValueError):
     """What the user gave cannot be worked with; says what it is and what would be right."""
+
+
+class OutputFile(PosixPath):
+    """A file that is to be written."""
 
 
 class NoAnswerError(Exception):
@@ -40,6 +44,7 @@ def run_command(
     args = parser.parse_args(argv)
     goes_on = f"{kept.format_map(vars(args))}; the same command goes on from there." if kept else ""
     try:
+        _check_outputs(args)
         return 1 if work(args) else 0
     except KeyboardInterrupt:
         print(f"\nStopped. {goes_on}".rstrip(" "), file=sys.stderr)
@@ -53,6 +58,22 @@ def run_command(
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Nothing, if no file to be written is one to be read, or one of records in a folder to be read.
+
+    Raises:
+        InputError: it would be lost.
+    """
+    values = [one for value in vars(args).values() for one in (value if isinstance(value, list) else [value])]
+    texts = [str(one) for one in values if isinstance(one, str | Path) and not isinstance(one, OutputFile)]
+    read = [Path(name) for text in texts for name in (text, text.partition("=")[2]) if name]  # a set may be NAME=PATH
+    for path in (one for one in values if isinstance(one, OutputFile) and one.exists()):
+        for source in filter(os.path.exists, read):
+            is_inside = path.suffix == ".jsonl" and path.resolve().is_relative_to(source.resolve())
+            if is_inside or path.samefile(source):
+                raise InputError(f"{path} holds what is read, and would be overwritten: name another file to write")
 
 
 def whole(low: int) -> Callable[[str], int]:
@@ -129,7 +150,7 @@ def output_file(*endings: str) -> Callable[[str], Path]:
             raise InputError(f"must be a file, and {text} is a folder")
         if endings and path.suffix.lower() not in endings:
             raise InputError(f"must be a file that ends in {' or '.join(endings)}, got {text!r}")
-        return path
+        return OutputFile(path)
 
     return option(read)
 

@@ -162,7 +162,17 @@ def _listing(issues: Sequence[Issue]) -> str:
 
 
 def _put_facts(draft: Draft, reply: Any) -> Draft:
-    return replace(draft, facts=tuple(fact.strip() for fact in reply["facts"] if fact.strip()))
+    facts = tuple(fact.strip() for fact in reply["facts"] if fact.strip())
+    if not facts:
+        raise Unusable("every fact is blank")
+    return replace(draft, facts=facts)
+
+
+def _put_statement(draft: Draft, reply: Any) -> Draft:
+    statement = reply["statement"].strip()
+    if not statement:
+        raise Unusable("the statement is blank")
+    return replace(draft, statement=statement)
 
 
 def _put_issues(draft: Draft, reply: Any) -> Draft:
@@ -200,7 +210,7 @@ OPINION = Stage(
 )
 STAGES = (
     Stage("facts", {"facts": [600, 1]}, _put_facts, 0.5),
-    Stage("statement", {"statement": 8000}, lambda d, r: replace(d, statement=r["statement"].strip()), 0.4),
+    Stage("statement", {"statement": 8000}, _put_statement, 0.4),
     Stage("tree", {"issues": [_ISSUE, 1]}, _put_issues, 1.0),
     Stage("refine", {"issues": [_ISSUE, 1]}, _put_issues, 1.0),
     Stage("split", {"issues": [_ISSUE]}, _put_parts, 0.1, lambda draft: bool(compound_leaves(draft.issues))),

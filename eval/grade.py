@@ -27,8 +27,8 @@ GRADE_FILES = {"legit": "grades.jsonl", "likert": "likert.jsonl"}
 SUMMARIES = {"legit": "summary.json", "likert": "likert_summary.json"}
 
 
-def grade(args: argparse.Namespace) -> None:
-    """Grade the response file, write the summary, and tell what was left out."""
+def grade(args: argparse.Namespace) -> int:
+    """Grade the response file, write the summary, tell what was left out; returns how many verdicts a judge owes."""
     config = judge_if_any(args, args.out)
     gates = config_from(GateConfig, {}, args)
     cases = {case.id: case for case in load_cases(args.cases, args.split, args.on_invalid)[: args.limit]}
@@ -81,6 +81,7 @@ def grade(args: argparse.Namespace) -> None:
         print(f"{num_missing} verdicts are missing{again}", file=sys.stderr)
     print_sheets([sheet, *([citation_sheet(figures)] if "citations/per_response" in figures else [])])
     print(f"grades: {args.out / GRADE_FILES[args.scheme]}\nsummary: {args.out / SUMMARIES[args.scheme]}")
+    return 0 if config is None else num_missing
 
 
 def _named(key: Key) -> str:

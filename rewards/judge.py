@@ -74,7 +74,7 @@ class Judge:
         judge = partial(self._judge, answer=answer, language=case.language, found=found, until=until)
         for start in range(0, len(case.issues), size):
             group = case.issues[start : start + size]
-            for sample in range(self._num_samples(group, answer)):
+            for sample in range(self._num_samples(answer)):
                 first = tasks.get((0, 0)) if self.config.judge_warm_prefix else None
                 tasks[start, sample] = asyncio.create_task(judge(group, sample=sample, first=first))
         await _finished(tasks, until)
@@ -124,11 +124,12 @@ class Judge:
         logprobs = {"logprobs": True, "top_logprobs": NUM_LOGPROBS} if self._is_soft else {}
         return {"temperature": self.config.judge_temperature, **logprobs}
 
-    def _num_samples(self, group: Sequence[Issue], answer: str) -> int:
-        """How often a call is made: once for each vote; now and then once more, to see whether it comes out alike."""
+    def _num_samples(self, answer: str) -> int:
+        """How often a response's calls are made: once for each vote; now and then once more, to see whether they come
+        out alike. All of one response or none, for the other marks make the server read it once more."""
         if self.config.judge_votes > 1:
             return self.config.judge_votes
-        return 1 + is_drawn(f"{group[0].id}\n{answer}", self.config.judge_repeat_frac)
+        return 1 + is_drawn(answer, self.config.judge_repeat_frac)
 
     async def _judge(
         self,

@@ -61,7 +61,7 @@ class JudgeConfig:
     judge_repeat_frac: float = field(
         default=0.02,
         metadata={
-            "help": "Share of calls asked twice, the second time with other marks around the response, only to log how "
+            "help": "Share of responses judged twice, the second time with other marks around them, only to log how "
             "often the judge contradicts itself."
         },
     )

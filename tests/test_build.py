@@ -104,6 +104,14 @@ def test_an_unusable_reply_leaves_a_judgment_for_the_next_run(build, tmp_path, c
     assert figures(tmp_path)["cases"] == 10
 
 
+@pytest.mark.parametrize("blank", [{"facts": ["", " "]}, {"statement": " "}], ids=["facts", "statement"])
+def test_a_blank_reply_is_none(build, tmp_path, blank):
+    script = lambda request: completion(json.dumps(blank)) if stage_of(request) in blank else replay(request)  # noqa: E731
+    with FakeLLM(script) as server:
+        assert build(server, "--limit", "1") == 1
+    assert figures(tmp_path)["unfinished"] == 1
+
+
 def test_a_case_that_fails_the_checks_is_kept_with_its_reasons(build, tmp_path):
     def invent(request):
         if stage_of(request) != "refine" or known_in(request) is not known()["08_officetel_gains_tax"]:
@@ -228,6 +236,15 @@ def test_the_same_judgment_is_taken_once(build, tmp_path):
     assert rejected["reasons"][0].startswith("duplicate: nearly the same judgment as")
 
 
+def test_a_judgment_that_is_named_twice_is_asked_about_once(build, tmp_path):
+    path = str(JUDGMENTS / "01_fire_insurance.txt")
+    with FakeLLM(replay) as server:
+        assert build(server, sources=(path, path)) == 0
+    assert set(asked(server).values()) == {1}
+    (dropped,) = lines(tmp_path / "out" / "dropped.jsonl")
+    assert dropped["reasons"] == [f"같은 글이 이미 있다: {path}"]
+
+
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [(error(401, "no such key"), "http_4xx"), (DROPPED, "connection")],
@@ -269,6 +286,12 @@ def test_wrong_input_is_one_message(tmp_path, capsys, arguments, complaint):
         status = leaving.code
     assert status == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_cases_are_not_built_among_the_judgments(tmp_path, capsys):
+    endpoint = ["--base-url", "http://localhost:1/v1", "--model", "m"]
+    assert main([str(tmp_path), "--out", str(tmp_path / "cases"), *endpoint]) == 2
+    assert "lies among the judgments of" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--budget", "3"], []])

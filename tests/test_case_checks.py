@@ -159,6 +159,44 @@ def test_the_order_is_compared_to_the_character():
     assert len(check_case(spaced, record)[0]) == 1
 
 
+def test_a_tree_that_leaves_out_most_of_what_is_decided_is_rejected():
+    tree = copy.deepcopy(FOOD.replies["refine"])
+    tree["issues"] = [issue for issue in tree["issues"] if issue["id"] == "1"]
+    [reason] = check(FOOD, refine=tree, split={"issues": []})
+    assert reason.startswith("completeness: no issue tells of 11 of the 12 sections that decide: ")
+    assert "3.가. 명의대여자 책임의 성립" in reason
+
+
+@pytest.mark.parametrize(
+    ("cited", "is_known"),
+    [
+        ("상법 제651조", True),
+        ("상법 제65조", False),  # the judgment has 제651조 and 제655조
+        ("상법 제655조의2", False),
+        ("대법원 2006. 6. 9. 선고 2006다1967 판결", False),  # it has 2006다19672
+        ("대법원 2009. 5. 14. 선고 2006다19672 판결", True),
+    ],
+)
+def test_a_law_is_known_by_its_whole_number(cited, is_known):
+    reasons = check(FIRE, refine=with_issue(FIRE, "1", relevant_law=[cited]))
+    assert ([reason.partition(":")[0] for reason in reasons] == []) == is_known
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"conclusion": "원고"}, {"summary": ""}, {"claims": [{"claimer": "피고", "content": "가"}]}, {"analysis": ["."]}],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_issue_must_say_something(change):
+    reasons = check(FIRE, refine=with_issue(FIRE, "1", **change))
+    assert any("of issue '1' says next to nothing" in reason for reason in reasons), reasons
+
+
+def test_a_statement_must_tell_most_of_the_facts():
+    statement = {"statement": FIRE.replies["statement"]["statement"][:200]}
+    assert [reason.partition(":")[0] for reason in check(FIRE, statement=statement)] == ["completeness"]
+
+
 def test_a_tree_that_mixes_the_judgment_s_sections_is_rejected():
     names = {"2.1": "1.1", "2.2": "3.1", "3.1": "1.2", "3.2": "2.1"}
     tree = copy.deepcopy(FOOD.replies["tree"])

@@ -134,3 +134,29 @@ def test_a_path_that_can_be_written_is_taken(places, read, text):
 def test_a_path_that_cannot_be_written_is_refused(places, read, text, reason):
     with pytest.raises(argparse.ArgumentTypeError, match=reason):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "is_refused"),
+    [
+        ("cases.jsonl", "cases.jsonl", True),
+        ("new=set/../cases.jsonl", "cases.jsonl", True),
+        ("set", "set/grades.jsonl", True),
+        ("set", "set/summary.json", False),
+        ("set", "set/new.jsonl", False),
+        ("cases.jsonl", "figures.json", False),
+    ],
+)
+def test_what_is_read_is_not_overwritten(tmp_path, monkeypatch, capsys, read, written, is_refused):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "set").mkdir()
+    for name in ("cases.jsonl", "figures.json", "set/grades.jsonl", "set/summary.json"):
+        (tmp_path / name).write_text("kept")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sets", nargs="+")
+    parser.add_argument("--json", type=output_file())
+    assert run_command(parser, lambda args: args.json.write_text("new") and 0, [read, "--json", written]) == (
+        2 if is_refused else 0
+    )
+    assert (f"{written} holds what is read" in capsys.readouterr().err) == is_refused
+    assert (tmp_path / written).read_text() == ("kept" if is_refused else "new")

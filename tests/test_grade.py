@@ -115,7 +115,7 @@ def test_a_missing_verdict_is_null_and_only_it_is_asked_for_again(grade, out, ca
         return error(500) if is_down and "쟁점-1" in request.text else judged_fairly(request)
 
     with FakeLLM(script) as server:
-        assert grade(responses(), server=server) == 0
+        assert grade(responses(), server=server) == 1
         (line, *_) = read(out / "grades.jsonl")
         assert line["score"] is line["evaluation_result"]["1"] is line["parts"]["coverage"] is None
         assert line["evaluation_result"]["2"]["contains_issue"] is False
