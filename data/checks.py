@@ -19,7 +19,7 @@ MAX_LIKENESS = 70.0  # of a told sentence to a conclusion, in 0..100; in the han
 EXAMPLE_CHARS = 14  # a run of so many characters that a case shares with a prompt and not with its judgment
 MAX_STRAY_FRAC = 0.5  # of a tree's edges that leave the judgment's main section; as many in one hand-made case
 
-MIN_CHARS = 5  # of what an issue says, without blanks; in the hand-made cases the least is 7
+MIN_CHARS = 4  # of what an issue says, without blanks: "변제 여부" is a summary
 MIN_STATEMENT_FRAC = 0.4  # of the length of the facts that a statement tells; in the hand-made cases the least is 0.72
 MIN_TOLD_FRAC = 0.3  # of the innermost sections in which the court decides; in the hand-made cases the least is 0.58
 
