@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
+from data.visible import visible
+
 _DASHED = re.compile(r"\s*[-–—‐]\s*(\d{1,4})\s*[-–—‐]\s*")
 _OF_ALL = re.compile(r"\s*(\d{1,4})\s*/\s*(\d{1,4})\s*")
 _ALONE = re.compile(r"\s*\d{1,4}\s*")
@@ -29,9 +31,9 @@ _FOLDABLE = re.compile(f"[{''.join(map(chr, _FOLDED))}]")  # none of them has a 
 
 def clean(raw: str) -> str:
     """The text as it was written, one paragraph a line: without page numbers, running heads, form feeds and the line
-    breaks of a page's width. NFC; no two blank lines in a row. Not a word is lost.
+    breaks of a page's width. NFC; no two blank lines in a row. Not a word is lost, but characters that nobody sees.
     """
-    text = unicodedata.normalize("NFC", raw).replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
+    text = "\f".join(map(visible, raw.split("\f")))
     lines = [line.expandtabs(8).rstrip() for line in _without_page_marks(text.split("\n"))]
     joined = "\n".join(_join(lines))
     return re.sub(r"\n{3,}", "\n\n", joined).strip("\n")

@@ -41,7 +41,7 @@ def grade(args: argparse.Namespace) -> int:
         if "judge_store" in args:
             raise InputError("--rejudge all would find the old verdicts in --judge-store: leave it out or name another")
         stem = GRADE_FILES[args.scheme].removesuffix(".jsonl")
-        for name in (f"{stem}.jsonl", *(f"{stem}.{pin}.json" for pin in PINS), "judge_store"):
+        for name in (f"{stem}.jsonl", *(f"{stem}.{pin}.json" for pin in PINS), SUMMARIES[args.scheme], "judge_store"):
             if (args.out / name).exists():
                 print(f"set aside: {set_aside(args.out / name)}", file=sys.stderr)
     grades: Mapping[Key, Grade | LikertGrade]
@@ -93,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Have responses judged issue by issue, and score them. Takes responses of eval/solve.py, official "
         "response files and official evaluators' files. A run that was stopped goes on where it was when the same "
-        "command is given again; no verdict is paid for twice. An empty answer costs no call: it treats no issue.",
+        "command is given again; no verdict is paid for twice. An empty answer costs no call: it treats no issue. Exit "
+        "status 1 says that verdicts are missing, which the same command asks for again.",
         epilog="example: python eval/grade.py --cases data/samples/medium.jsonl --responses outputs/q/responses.jsonl "
         "--judge http://localhost:8001/v1 --judge-model google/gemma-3-27b-it --out outputs/q",
     )

@@ -343,6 +343,7 @@ def test_rejudging_all_keeps_the_old_grades_aside(grade, out):
         assert len(server.requests) == 10 * NUM_ISSUES
     assert summary(out)["mean/score"] == 0
     assert len(read(out / "grades.jsonl.old-1")) == 10
+    assert (out / "summary.json.old-1").exists()
 
 
 def test_the_mini_judge_is_exact_and_counts_extra_issues(tmp_path, capsys):

@@ -35,6 +35,10 @@ def test_a_clean_text_is_not_changed_again(path):
     assert clean(text) == text
 
 
+def test_what_nobody_sees_is_taken_out():
+    assert clean("주\u200b 문\n\u2060원\u00ad고의 청\u200d구를 기각한다.\ufeff") == "주 문\n원고의 청구를 기각한다."
+
+
 def test_lines_cut_in_mid_word_are_put_together_again():
     text = clean((JUDGMENTS[3]).read_text(encoding="utf-8"))
     assert "피고 B는 2018. 1.경 피고 C의 승낙을 받아" in text
