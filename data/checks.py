@@ -139,7 +139,7 @@ def _laws(case: Case, judgment: Judgment, source: Source) -> Iterator[str]:
     for issue in case.sub_issues:
         for law in find_laws("\n".join(issue.relevant_law)):
             number = law.key.split()[-1]
-            if number not in known and not re.search(rf"(?<!\d){number}(?!\d|의\d)", source.bare):
+            if number not in known and not re.search(rf"(?<!\d){re.escape(number)}(?!\d|의\d)", source.bare):
                 yield f"law: issue {issue.id!r} cites {law.citation}, which the judgment does not"
 
 
