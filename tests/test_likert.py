@@ -108,7 +108,7 @@ def test_a_failure_stays_null_and_only_it_is_asked_for_again(grade, tmp_path, ca
         return error(500) if is_down and "(3)" in request.text else graded(8)
 
     with FakeLLM(script) as server:
-        assert grade(server) == 0
+        assert grade(server) == 1
         assert len(server.requests) == 9  # an empty answer costs no call
         grades = {line["doc_id"]: line["likert"] for line in read(tmp_path / "out" / "likert.jsonl")}
         assert (grades["사건-0"], grades["사건-3"], grades["사건-4"]) == (0, None, 8)
