@@ -1,5 +1,7 @@
 """What a step makes and costs, worked by hand."""
 
+import pytest
+
 from data.cases import Case, Issue
 from train.plan import describe, plan_step
 
@@ -14,6 +16,8 @@ VALUES = {
     "max_steps": -1,
     "num_train_epochs": 2.0,
     "judge": "endpoint",
+    "judge_issues_per_call": 1,
+    "judge_votes": 1,
 }
 
 
@@ -44,6 +48,16 @@ def test_the_run_in_sentences():
     assert "5.0 issues a case" in text
     assert "320 calls a generation" in text
     assert "4 optimiser steps, 4 generations, 256 completions, 1,280 judge calls; each case is seen 1.60 times" in text
+
+
+@pytest.mark.parametrize(
+    ("size", "votes", "calls"),
+    [("all", 1, 64), ("all", 3, 192), (4, 1, 96), (1, 3, 960)],  # cases of 4 and 6 issues: 1 and 2 calls at 4 a call
+)
+def test_grouped_issues_and_votes_change_the_bill(size, votes, calls):
+    cases = [case(f"c{n}", 4 if n % 2 else 6) for n in range(20)]
+    values = {**VALUES, "judge_issues_per_call": size, "judge_votes": votes}
+    assert f": {calls:,} calls a generation" in "\n".join(describe(plan_step(values, 2), values, cases))
 
 
 def test_the_exact_judge_costs_no_calls():

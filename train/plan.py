@@ -77,15 +77,17 @@ def describe(plan: StepPlan, values: Mapping[str, Any], cases: Sequence[Case]) -
     if updates <= 0:
         updates = int(values["num_train_epochs"] * generations_per_epoch * plan.updates)
     generations = float(updates / plan.updates)
-    calls = plan.completions * num_issues
+    size, votes = values["judge_issues_per_call"], values["judge_votes"]
+    num_calls = sum(1 if size == "all" else -(-len(case.issues) // int(size)) for case in cases) / len(cases) * votes
+    calls = plan.completions * num_calls
     is_mini = values["judge"] == "mini"
     return [
         f"processes: {plan.num_processes}, as accelerate launch has it",
         describe_generation(plan),
         "judge: exact, no calls"
         if is_mini
-        else f"judge: one call per issue, {num_issues:.1f} issues a case (mean of {len(cases):,}, the order counted): "
-        f"{calls:,.0f} calls a generation, fewer by what gates hold back and the store knows",
+        else f"judge: {num_calls:.1f} calls a completion, {num_issues:.1f} issues a case (mean of {len(cases):,}, the "
+        f"order counted): {calls:,.0f} calls a generation, fewer by what gates hold back and the store knows",
         f"the run: {updates:,} optimiser steps, {generations:,.0f} generations, {generations * plan.completions:,.0f} "
         f"completions" + ("" if is_mini else f", {generations * calls:,.0f} judge calls")
         + f"; each case is seen {generations * prompts / len(cases):.2f} times",
