@@ -49,7 +49,7 @@ test: $(ENV)  ## every test, real vLLM included (about 10 minutes on 2 cores)
 test-fast: $(ENV)  ## the tests that need no torch, on two cores (about two minutes)
 	$(BIN)/python -m pytest -m "not slow" $(TWO_CORES)
 
-test-slurm: $(ENV)  ## jobs on a real Slurm of this machine, which it installs (Debian, as root); about 15 minutes on 2 cores
+test-slurm: $(ENV)  ## jobs on a real Slurm of this machine, which it installs (Debian, as root); 5 to 8 minutes on 2 cores
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/slurm/slurm_suite.py
 
 test-ranks: $(ENV)  ## two processes against one: DDP, FSDP2, and with deepspeed installed ZeRO-2 and ZeRO-3

@@ -30,6 +30,9 @@ class PricedExtrasJudge(MiniJudge):
 
 def main() -> None:
     """A run of train/grpo.py whose training judge has the price; that of evaluations has none."""
+    if "--help" in sys.argv[1:2]:
+        print(__doc__)
+        return
     from train.config import read_settings
     from train.grpo import main as train
 

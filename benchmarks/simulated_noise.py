@@ -89,6 +89,9 @@ def _normal(text: str) -> float:
 
 def main() -> None:
     """A run of train/grpo.py whose training judge errs; that of evaluations stays exact."""
+    if "--help" in sys.argv[1:2]:
+        print(__doc__)
+        return
     from train.config import read_settings
     from train.grpo import main as train
 

@@ -36,10 +36,14 @@ def grade_annotated(
     `cost` sums over all calls that were ever paid for there; it is empty for a judge that is not asked over a network.
 
     Raises:
-        InputError: none of the responses is one that experts have marked; or as `grade_file` does.
+        InputError: experts have marked nothing, or none of the responses; or as `grade_file` does.
         DeadJudgeError: the judge gives nothing.
     """
-    wanted = {item for expert in experts for item in expert.marks}
+    wanted = {item for expert in experts for item, marks in expert.marks.items() if any(marks.values())}
+    if not wanted:
+        raise InputError(
+            "No issue was marked by both the judge and an expert: experts marked none. Are their sheets filled in?"
+        )
     marks: dict[Item, Marks] = {}
     cost: Counter[str] = Counter()
     for path in response_files:

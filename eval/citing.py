@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Set
 
 from data.cases import Case
+from data.language import DEFAULT_LANGUAGE
 from eval.results import Grade, Key
 from eval.tables import Sheet
 from eval.tallies import Tally, estimate, flat
@@ -26,6 +27,8 @@ def citation_figures(
     """
     tally = Tally[str]()
     for (case_id, _), grade in grades.items():
+        if cases[case_id].language != DEFAULT_LANGUAGE:
+            continue  # whose citations nobody reads yet
         told = citations_of(cases[case_id], final_answer(grade.response.text))
         tally.add("per_response", case_id, len(told.cited))
         tally.add("precision", case_id, told.num_own, len(told.cited))

@@ -331,6 +331,11 @@ def test_raters_without_one_mark_make_tables_that_say_so(world, agree, capsys):
     assert "undefined: no marks" in capsys.readouterr().out
     assert agree(["blank-1.json"], "--judge", "mini", *responses(world))[0] == 2
     assert "both the judge and an expert" in capsys.readouterr().err
+    with FakeLLM(lambda _: verdict(True, True)) as server:
+        judge = ["--judge", server.base_url, "--judge-model", "m"]
+        assert agree(["blank-1.json"], *judge, *responses(world))[0] == 2
+        assert not server.requests
+    assert "experts marked none" in capsys.readouterr().err
 
 
 def test_experts_who_marked_different_responses_are_each_compared_with_the_judge(world, agree, tmp_path):

@@ -101,3 +101,11 @@ def test_help_shows_an_example_and_loads_no_engine_and_a_wrong_option_is_told(co
     assert command in done.stdout, "no example of the command in its help"
     assert done.stderr.strip(), "nothing is said of a wrong option"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["priced_extras", "simulated_noise"])
+def test_help_of_a_benchmark_that_is_train_grpo_with_another_judge_shows_its_example(name):
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert f"example: python -m benchmarks.{name}" in done.stdout

@@ -1,8 +1,11 @@
 """What a step makes and costs, worked by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from data.cases import Case, Issue
+from rewards.judge_config import JudgeConfig
 from train.plan import describe, plan_step
 
 VALUES = {
@@ -15,10 +18,8 @@ VALUES = {
     "max_completion_length": 100,
     "max_steps": -1,
     "num_train_epochs": 2.0,
-    "judge": "endpoint",
-    "judge_issues_per_call": 1,
-    "judge_votes": 1,
 }
+JUDGE = JudgeConfig(judge_base_url="http://localhost:1/v1", judge_model="m")
 
 
 def case(id, num_issues):
@@ -43,7 +44,7 @@ def test_a_generation_smaller_than_an_update_is_half_an_update():
 def test_the_run_in_sentences():
     # 20 cases of 4 and 6 issues: 5 in the mean. 2 epochs of 2 generations of 8 prompts (4 cases are left over).
     cases = [case(f"c{n}", 4 if n % 2 else 6) for n in range(20)]
-    text = "\n".join(describe(plan_step(VALUES, 2), VALUES, cases))
+    text = "\n".join(describe(plan_step(VALUES, 2), VALUES, JUDGE, cases))
     assert "8 prompts x 8 = 64 completions, at most 6,400 tokens; 1 optimiser steps of 64 completions" in text
     assert "5.0 issues a case" in text
     assert "320 calls a generation" in text
@@ -56,12 +57,14 @@ def test_the_run_in_sentences():
 )
 def test_grouped_issues_and_votes_change_the_bill(size, votes, calls):
     cases = [case(f"c{n}", 4 if n % 2 else 6) for n in range(20)]
-    values = {**VALUES, "judge_issues_per_call": size, "judge_votes": votes}
-    assert f": {calls:,} calls a generation" in "\n".join(describe(plan_step(values, 2), values, cases))
+    judge = replace(JUDGE, judge_issues_per_call=size, judge_votes=votes)
+    assert f": {calls:,} calls a generation" in "\n".join(describe(plan_step(VALUES, 2), VALUES, judge, cases))
 
 
 def test_the_exact_judge_costs_no_calls():
-    text = "\n".join(describe(plan_step(VALUES, 1), {**VALUES, "judge": "mini", "max_steps": 10}, [case("c", 3)] * 9))
+    text = "\n".join(
+        describe(plan_step(VALUES, 1), {**VALUES, "max_steps": 10}, JudgeConfig(judge="mini"), [case("c", 3)] * 9)
+    )
     assert "judge: exact, no calls" in text
     assert "10 optimiser steps, 10 generations" in text
     assert "judge calls" not in text

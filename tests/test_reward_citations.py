@@ -75,3 +75,8 @@ def test_without_laws_there_are_no_rates():
         "citations/per_response/low",
         "citations/per_response/high",
     }
+
+
+def test_of_cases_in_other_languages_no_citation_is_counted():
+    case = Case("a", "Question", CASE.issues, extra={"language": "en"})
+    assert citation_figures(by_key(make_grade(case, "rr")), {"a": case}, None) == {}

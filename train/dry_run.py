@@ -43,7 +43,7 @@ def dry_run(
     for name, loaded in sources.items():
         if loaded:
             print(f"{name}: {len(loaded):,} valid cases in {settings[name]}")
-    for sentence in describe(plan, settings.values, cases):
+    for sentence in describe(plan, settings.values, settings.judge, cases):
         print(sentence)
     tokenizer = load_tokenizer(
         settings["model_name_or_path"], settings["model_revision"], settings["trust_remote_code"]

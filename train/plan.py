@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from data.cases import Case
+from rewards.judge_config import JudgeConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def describe_generation(plan: StepPlan) -> str:
     )
 
 
-def describe(plan: StepPlan, values: Mapping[str, Any], cases: Sequence[Case]) -> list[str]:
+def describe(plan: StepPlan, values: Mapping[str, Any], judge: JudgeConfig, cases: Sequence[Case]) -> list[str]:
     """The plan in sentences, for these cases: processes, a generation, its judge calls, the whole run."""
     prompts = int(plan.prompts)
     num_issues = sum(len(case.issues) for case in cases) / len(cases)
@@ -77,10 +78,10 @@ def describe(plan: StepPlan, values: Mapping[str, Any], cases: Sequence[Case]) -
     if updates <= 0:
         updates = int(values["num_train_epochs"] * generations_per_epoch * plan.updates)
     generations = float(updates / plan.updates)
-    size, votes = values["judge_issues_per_call"], values["judge_votes"]
-    num_calls = sum(1 if size == "all" else -(-len(case.issues) // int(size)) for case in cases) / len(cases) * votes
+    num_groups = sum(-(-len(case.issues) // judge.group_size(len(case.issues))) for case in cases) / len(cases)
+    num_calls = num_groups * judge.judge_votes
     calls = plan.completions * num_calls
-    is_mini = values["judge"] == "mini"
+    is_mini = judge.judge == "mini"
     return [
         f"processes: {plan.num_processes}, as accelerate launch has it",
         describe_generation(plan),
